@@ -20,7 +20,7 @@ import (
 // once in a round.
 const MaxSize = 4096
 
-// recordName is the name of the node that holds the record, below that of the barrier.
+// recordName is the name of the node that holds the record, below the barrier's node.
 const recordName = "state"
 
 // DoubleOptions are the options of a Double. The zero value of a field means its default.
@@ -33,8 +33,8 @@ type DoubleOptions struct {
 }
 
 // A Double is a barrier that n members enter together and leave together, round after round. It has no
-// state in this process: that of a member is in its Round. It is safe for concurrent use, and
-// concurrent calls of Enter are those of several members.
+// state in this process: a member's is in its Round. It is safe for concurrent use, and
+// concurrent calls of Enter are several members.
 type Double struct {
 	client  *recipes.Client
 	path    string // below the client's namespace

@@ -12,7 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A SizeError reports that the size of a process's Double is not that of the members that are in the barrier, or wait.
+// A SizeError reports that the size of a process's Double differs from the size of the members that are in the barrier, or wait.
 type SizeError struct {
 	Path   string // of the barrier
 	Size   int    // of NewDouble

@@ -21,7 +21,7 @@ import (
 // first zxid, and of its snapshots, followed by their last.
 var logPrefixes = []string{"log.", "snapshot."}
 
-// isLog reports whether a file name is that of a transaction log or a snapshot.
+// isLog reports whether a file name belongs to a transaction log or a snapshot.
 func isLog(name string) bool {
 	return slices.ContainsFunc(logPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

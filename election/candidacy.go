@@ -21,7 +21,7 @@ import (
 // server can be reached, the node is deleted in the background. If a create is in
 // progress when ctx ends, Campaign first waits for its answer: a round trip as a
 // rule, a quarter of the session timeout at most. No node outlives its session. The
-// error is ctx's, recipes.ErrClosed, or that with which a server refused. That of a Campaign that waited until
+// error is ctx's, recipes.ErrClosed, or a server's refusal. The error of a Campaign that waited until
 // the deadline of ctx is a *LeaderError, which names the leader: it is read, with two requests, at most a second
 // before the deadline, and may have changed since. With Options.LockDelay
 // or Options.Fence, the error of a Campaign that ended in the delay or failed to fence is a

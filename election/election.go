@@ -142,12 +142,9 @@ func (e *Election) Candidates(ctx context.Context) ([]Leader, error) {
 	return candidates, nil
 }
 
-// livenessSuffix is what the name of the node with the sign of liveness has after that of the
-// election.
-const livenessSuffix = "-priority"
-
-// valueSuffix is what the name of the node with the value has after that of the election.
-const valueSuffix = "-value"
-
-// requestSuffix is what the name of the node with the request has after that of the election.
-const requestSuffix = "-handover"
+// They are appended to the election's path to name the nodes with the value, a request to hand over, and a sign of liveness.
+const (
+	valueSuffix    = "-value"
+	requestSuffix  = "-handover"
+	livenessSuffix = "-priority"
+)

@@ -74,7 +74,7 @@ type Options struct {
 	HealthInterval time.Duration
 	HealthTimeout  time.Duration
 
-	// Priority is that of this candidate, 0 to MaxPriority. A candidate that could lead yields
+	// Priority of this candidate, 0 to MaxPriority. A candidate that could lead yields
 	// for one of a higher priority that waits behind it, and joins again at the end of the
 	// queue. It does so only once that candidate has shown that it lives, and only for
 	// PriorityWait after it could first have led, for which the default is

@@ -20,15 +20,15 @@ import (
 // Options.Health failed; context.Cause returns which. A term ends in this order: the work's context is
 // cancelled; Run waits until work has returned; the node is deleted, so that
 // another candidate can lead; Run waits for the cool-down; it campaigns again. So
-// the work of one term never overlaps that of the next term of this process. It
-// overlaps that of another process only if it continues after its context is done.
+// the work of one term never overlaps the work of the next term of this process. It
+// overlaps the work of another process only if it continues after its context is done.
 //
 // After a term that was lost or handed over, or work that returned nil, Run campaigns again. It
 // returns
 //
 //   - nil when ctx is done, work has returned no error other than the cancellation
 //     or the loss, and every node of the election that this client no longer wants
-//     is gone. Otherwise the error joins that of work with recipes.ErrUncertain, if
+//     is gone. Otherwise the error joins work's with recipes.ErrUncertain, if
 //     a release was not confirmed, or with the error with which a server refused. If
 //     work itself returned ErrUncertain, that is always in the error then;
 //   - the error of work, unless it is the loss of the term or Options.Retry has it

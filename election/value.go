@@ -19,7 +19,7 @@ import (
 const MaxValue = 4096
 
 // A proclamation is the data of the node with the value. It belongs to one term: readers ignore
-// that of any other.
+// another term's.
 type proclamation struct {
 	Format   int           `json:"format"` // 1
 	Token    fencing.Token `json:"token"`
@@ -75,7 +75,7 @@ func (t *Term) Proclaim(ctx context.Context, value string) error {
 // Drain publishes that the leader prepares to resign: Leader.Draining is true for all observers
 // until the term ends. The value of Proclaim stays. The term lasts until it is resigned or lost,
 // as without Drain. Election.Ready returns ErrDraining from the call on, even if it fails. Errors
-// and costs are those of Proclaim.
+// and costs are Proclaim's.
 func (t *Term) Drain(ctx context.Context) error {
 	t.draining.Store(true)
 	if err := t.publish(ctx, func(p *proclamation) { p.Draining = true }); err != nil {

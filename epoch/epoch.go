@@ -26,7 +26,7 @@ func (e *Epoch) Number() int64 { return e.record.Number }
 // Commit carries out ZooKeeper operations if, and only if, the term is held and its epoch is the newest: it sends them in
 // one transaction with a check of the term's own node and of the epoch's node. Without operations it only checks.
 //
-// Operations and responses are those of recipes.Claim.Commit. Operations on the epoch's node are refused. The transaction
+// Operations and responses are as in recipes.Claim.Commit. Operations on the epoch's node are refused. The transaction
 // is sent once. ErrUncertain means that no answer arrived, and that the operations were carried out as a whole, or not at
 // all. After any other error nothing was written: recipes.ErrLost if the term was lost; a *StaleError if there is a later
 // epoch, or if the epoch's node was written or deleted by an operator; or the error with which a server refused. To name

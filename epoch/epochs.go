@@ -75,7 +75,7 @@ func (es *Epochs) Path() string { return es.node.Path() }
 // the epoch was claimed. For a term that has an epoch already, it returns the same epoch.
 //
 // After an error the term has no epoch. The error is recipes.ErrLost if the term was lost; a *StaleError if the newest
-// epoch is that of a later term; ctx's; or that with which a server refused. If it is recipes.ErrUncertain as well, the
+// epoch belongs to a later term; ctx's; or a server's refusal. If it is recipes.ErrUncertain as well, the
 // next epoch may have been claimed for the term nevertheless; nothing was written in it, and Claim can be called again.
 func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, error) {
 	if claim == nil {
@@ -137,7 +137,7 @@ func (es *Epochs) setUnsure(claim *recipes.Claim, number int64) {
 	}
 }
 
-// lastOf returns the last epoch that was claimed here if it is that of the claim, or nil.
+// lastOf returns the last epoch that was claimed here if it belongs to the claim, or nil.
 func (es *Epochs) lastOf(claim *recipes.Claim) *Epoch {
 	es.mu.Lock()
 	defer es.mu.Unlock()

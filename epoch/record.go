@@ -24,7 +24,7 @@ type Record struct {
 	Since  time.Time     // when it was claimed, by the clock of the claimant's host
 }
 
-// held reports whether the epoch is that of the claim. The token alone is not enough: nodes of different paths that were
+// held reports whether the epoch belongs to the claim. The token alone is not enough: nodes of different paths that were
 // created in one transaction have the same token.
 func (r Record) held(c *recipes.Claim) bool { return r.Token == c.Token() && r.Node == c.Path() }
 

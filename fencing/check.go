@@ -16,7 +16,7 @@ func Check(token, newest Token) error {
 }
 
 // CheckInHistory is [Check] for a guard that stores, beside the newest token, the id of the history in which it was granted.
-// history is that of token, and stored is the stored one; each is the empty string if it is unknown. If token may write,
+// history is token's, and stored is the stored one; each is the empty string if it is unknown. If token may write,
 // CheckInHistory returns the id to store with it. It refuses a token of another history than the stored one, whatever the
 // token's number, with a [*HistoryError], and a history that [CheckHistory] refuses with the error of CheckHistory.
 func CheckInHistory(token, newest Token, history, stored string) (next string, err error) {

@@ -23,7 +23,7 @@ func CheckResource(name string) error {
 	case strings.ContainsRune(name, 0):
 		return errors.New("the resource's name contains a NUL")
 	case !utf8.ValidString(name):
-		// XML, JSON or a collation may convert such a name in transit into that of another resource.
+		// XML, JSON or a collation may convert such a name in transit into another resource's.
 		return errors.New("the resource's name is not UTF-8")
 	}
 	return nil

@@ -28,7 +28,7 @@ type Options struct {
 	_ struct{}
 }
 
-// A Group is the set of members below one path. It has no state: that of a member is in its
+// A Group is the set of members below one path. It has no state: a member's is in its
 // Membership. It is safe for concurrent use.
 type Group struct {
 	client  *recipes.Client

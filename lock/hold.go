@@ -15,7 +15,7 @@ import (
 // concurrent use.
 //
 // Besides Unlock and Context, it has the methods of the embedded Claim: Token, Done,
-// Err, Deadline, Check, Commit, Shared, and Path, which is that of the hold's own node.
+// Err, Deadline, Check, Commit, Shared, and Path, the path of the hold's own node.
 //
 // Holds of a re-entrant lock that were taken under one another share one Claim: they
 // have the same token, and end together, with the last Unlock or when the lock is lost.

@@ -34,7 +34,7 @@ func newMultiHold(mutexes []*Mutex, holds []*Hold) *MultiHold {
 
 // Tokens returns the tokens of all locks by path, as Mutex.Path returns it. Pass each resource the
 // token of the lock that guards it, as a shared one if the lock was taken for reading: see Claim.Shared. Tokens of different paths
-// are not comparable: those of locks that one transaction took are equal.
+// are not comparable: locks that one transaction took have equal ones.
 func (h *MultiHold) Tokens() map[string]fencing.Token {
 	tokens := make(map[string]fencing.Token, len(h.holds))
 	for i, m := range h.mutexes {
@@ -116,7 +116,7 @@ func lostOf(holds []*Hold) error {
 	return nil
 }
 
-// abandonAll releases those of holds that are not nil, at the same time. No work has begun under them.
+// abandonAll releases the holds that are not nil, at the same time. No work has begun under them.
 func abandonAll(holds []*Hold) {
 	var leaving sync.WaitGroup
 	for _, hold := range holds {

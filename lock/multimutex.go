@@ -62,7 +62,7 @@ func All(mutexes ...*Mutex) (*MultiMutex, error) {
 //
 // After an error nothing is held. As with Mutex.Lock, Lock waits for the deletion of its nodes, all
 // at the same time, for ReleaseTimeout at most, and not while no server can be reached. Its errors
-// are those of Mutex.Lock; a *HeldError names the lock that it waited for last.
+// are Mutex.Lock's; a *HeldError names the lock that it waited for last.
 //
 // A re-entrant lock that is held under ctx joins that hold. Taking more locks under a hold is the
 // caller's own order: two callers that do so in different orders can wait for each other.

@@ -184,8 +184,7 @@ func (m *Mutex) hold(claim *recipes.Claim, err error) (*Hold, error) {
 // writes to, or write to ZooKeeper with its Commit. f may unlock the hold, if that is
 // the last thing that f does with it.
 //
-// The error is that of Lock, in which case f did not run, or that of f joined with
-// that of Unlock. So if f returns nil but the lock was lost, Do returns an error that
+// The error is Lock's, in which case f did not run, or f's joined with Unlock's. So if f returns nil but the lock was lost, Do returns an error that
 // matches recipes.ErrLost.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, hold *Hold) error) error {
 	hold, err := m.Lock(ctx)

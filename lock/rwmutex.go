@@ -37,7 +37,7 @@ type RWMutex struct {
 // breadcrumb of a Mutex names one holder. Nor is there a Reentrant, which would need two kinds of
 // nested hold.
 type RWOptions struct {
-	// Owner and ReleaseTimeout are those of Options.
+	// Owner and ReleaseTimeout are as in Options.
 	Owner          string
 	ReleaseTimeout time.Duration
 
@@ -64,7 +64,7 @@ type WriteHold struct {
 
 // Downgrade makes the write hold a read hold, with no moment in between at which another writer
 // could have the lock. Readers waiting directly behind it get the lock too. Token, Done and Unlock
-// are those of the same hold; Shared reports true from now on. It costs a read and a write.
+// are the same hold's; Shared reports true from now on. It costs a read and a write.
 //
 // It returns nil if the hold is a read hold, also if it was downgraded before, and
 // recipes.ErrLost, with the cause, if the hold has ended. After recipes.ErrUncertain, which means
@@ -104,7 +104,7 @@ func writeHold(hold *Hold, err error) (*WriteHold, error) {
 // reading. It waits and fails as Mutex.Lock does; the holder that a *HeldError names is the first
 // contender in the queue.
 //
-// The Hold is shared: its token is greater than those of all earlier writers, and is admitted by
+// The Hold is shared: its token is greater than the tokens of all earlier writers, and is admitted by
 // fencing.Gate.AdmitShared.
 func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 	return m.mutex.lockAs(ctx, recipes.Read)
@@ -140,7 +140,7 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, hold *Hol
 // that takes a Mutex. Its holds are shared.
 func (m *RWMutex) RLocker() *Mutex { return m.as(recipes.Read) }
 
-// Locker returns a Mutex whose Lock, TryLock and Do take the lock for writing, as those of m do: for All, and for code that takes a
+// Locker returns a Mutex whose Lock, TryLock and Do take the lock for writing, as m's do: for All, and for code that takes a
 // Mutex.
 func (m *RWMutex) Locker() *Mutex { return m.as(recipes.Write) }
 

@@ -40,7 +40,7 @@ const MaxPermits = recipes.MaxPermits
 // There is no LockDelay and no Fence: several calls hold permits at the same time, and the breadcrumb
 // of a Mutex names one holder. Nor is there a Reentrant: a call needs its own permits.
 type SemaphoreOptions struct {
-	// Owner and ReleaseTimeout are those of Options.
+	// Owner and ReleaseTimeout are as in Options.
 	Owner          string
 	ReleaseTimeout time.Duration
 
@@ -51,7 +51,7 @@ type SemaphoreOptions struct {
 // once. All methods are safe for concurrent use.
 //
 // Besides Release, they have the methods of the embedded Claim: Token, Done, Err, Context, Deadline,
-// Check, Commit, Shared, and Path, which is that of the node.
+// Check, Commit, Shared, and Path, the path of the node.
 type Permits struct {
 	*recipes.Claim
 	hold *Hold
@@ -101,7 +101,7 @@ func (s *Semaphore) Acquire(ctx context.Context, weight int) (*Permits, error) {
 }
 
 // TryAcquire takes weight permits if they are free and no call waits for them. Otherwise it fails as
-// Mutex.TryLock does, and its other errors are those of Acquire.
+// Mutex.TryLock does, and its other errors are Acquire's.
 func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Permits, error) {
 	claim, err := s.permits.Try(ctx, weight)
 	return s.grant("try acquire", claim, err)
@@ -128,7 +128,7 @@ func (s *Semaphore) Do(ctx context.Context, weight int, f func(ctx context.Conte
 	return permits.hold.do(ctx, func(ctx context.Context, _ *Hold) error { return f(ctx, permits) })
 }
 
-// Limit returns the stored limit, in the view of the server that this client is connected to. It stores that of NewSemaphore if
+// Limit returns the stored limit, in the view of the server that this client is connected to. It stores the limit of NewSemaphore if
 // there is none.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	limit, err := s.permits.Limit(ctx)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Schedule computes activations. The schedules of github.com/robfig/cron implement it, for instance those of
+// A Schedule computes activations. The schedules of github.com/robfig/cron implement it, for instance the result of
 // cron.ParseStandard("CRON_TZ=Europe/Berlin 30 3 * * *").
 type Schedule interface {
 	// Next returns the first activation after t, or the zero time if there is none. It depends on nothing but t, so that all

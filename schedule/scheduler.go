@@ -28,7 +28,7 @@ type Scheduler struct {
 
 // New returns the scheduler at path, below the client's namespace. It sends no request. opts may be nil.
 //
-// The node at path is that of the election. The last activation is stored beside it, in the persistent node <path>-last, which the
+// The node at path is the election's. The last activation is stored beside it, in the persistent node <path>-last, which the
 // first leader creates. An existing empty node is used as it is, so that you can create it with other permissions.
 func New(client *recipes.Client, path string, schedule Schedule, opts *Options) (*Scheduler, error) {
 	fail := func(err error) (*Scheduler, error) {

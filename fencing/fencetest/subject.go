@@ -19,7 +19,7 @@
 //     detect it sooner or later, and a failure names the seed of its round. On a single processor, the suite does not detect
 //     a guard that never yields in that window.
 //   - A write that continues after it has returned is detected if it lands while the property runs, a quarter of a second.
-//   - A fence that expires, or that is forgotten for those of other resources, is detected if that happens in a run: within a
+//   - A fence that expires, or that is forgotten for the fences of other resources, is detected if that happens in a run: within a
 //     few seconds, or with 200 resources. A key with a longer time to live, and a larger cache, pass.
 //   - The suite sees what a new process sees. It does not see what a power failure removes from a disk that reported a sync
 //     too early, nor what a fail-over to a lagging replica loses.
@@ -68,7 +68,7 @@ type Subject struct {
 	// whose context ended counts as uncertain.
 	Uncertain func(err error) bool
 
-	// Volatile declares that the state ends with its process, as that of a bare [fencing.Gate] does. The properties about a
+	// Volatile declares that the state ends with its process, as a bare [fencing.Gate]'s does. The properties about a
 	// restart are then skipped. A guard that loses its state and does not declare it fails them.
 	Volatile bool
 

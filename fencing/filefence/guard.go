@@ -180,7 +180,7 @@ func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, err
 }
 
 // Reset makes newest the newest token of resource, whatever it was and whatever the state of its files; zero admits any
-// token. The history of resource becomes that of the guard's [Options], or unknown if they have none. Reset refuses a
+// token. The history of resource becomes the history of the guard's [Options], or unknown if they have none. Reset refuses a
 // negative token with an error that wraps [fencing.ErrInvalid]. It waits, until ctx is done, for a function that is writing.
 // When it has returned nil, the reset is durable; after an error, the stored token is the old one or the new one.
 //

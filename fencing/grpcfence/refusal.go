@@ -31,7 +31,7 @@ const (
 
 // Refusal returns a refusal as a status error: the argument may be a [*fencing.StaleError], a [*fencing.HistoryError], or
 // another error that is [fencing.ErrStale], [fencing.ErrOtherHistory] or [fencing.ErrInvalid]. It returns any other error
-// unchanged, and also an error that already has a status, as that of a call that the handler made. A [Server] applies
+// unchanged, and also an error that already has a status, as from a call that the handler made. A [Server] applies
 // Refusal to the errors of handlers.
 func Refusal(err error) error {
 	var has interface{ GRPCStatus() *status.Status }

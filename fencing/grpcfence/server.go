@@ -34,7 +34,7 @@ type ServerOptions struct {
 	_ struct{}
 
 	// Requires reports whether calls of a method need a token, by its full name: "/package.Service/Method". Calls of other
-	// methods pass unchanged. Default: every method needs one, including those of health checks and reflection.
+	// methods pass unchanged. Default: every method needs one, including health checks and reflection.
 	Requires func(fullMethod string) bool
 
 	// Guard is called before the handler runs, and in a stream for each message that the handler receives. The package
@@ -95,7 +95,7 @@ func (s *Server) Unary(
 	return reply, Refusal(err)
 }
 
-// Stream is the interceptor of streams, as [Server.Unary] is that of unary calls. It consults the guard for each message
+// Stream is the interceptor of streams, as [Server.Unary] is for unary calls. It consults the guard for each message
 // before the handler receives it. Once the guard has refused a message, the handler receives no more messages, and the
 // stream ends with the refusal, whatever the handler returns.
 func (s *Server) Stream(
@@ -122,7 +122,7 @@ func (s *Server) requires(method string) bool {
 	return s.opts.Requires == nil || s.opts.Requires(method)
 }
 
-// admit returns nil, the status of the guard's refusal, or that of its failure.
+// admit returns nil, the status of the guard's refusal, or of its failure.
 func (s *Server) admit(ctx context.Context, method string, message any) error {
 	if s.opts.Guard == nil {
 		return nil

@@ -120,7 +120,7 @@ func (t *Transport) prepared(r *http.Request) (*http.Request, error) {
 	return r, nil
 }
 
-// redirected reports whether an http.Client sends r because of a redirect, and to another host than that of the first
+// redirected reports whether an http.Client sends r because of a redirect, and to another host than the first
 // request.
 func redirected(r *http.Request) bool {
 	first := r

@@ -27,7 +27,7 @@ type Options struct {
 	// History is the id of the ensemble's history in which the tokens were granted, as Client.History of package recipes
 	// returns it. The guard stores it in the object, beside the token, and refuses tokens of another history with a
 	// *fencing.HistoryError: an ensemble that was wiped grants the same tokens again. An object without a history adopts
-	// that of the next write. Default: histories are neither checked nor changed.
+	// the history of the next write. Default: histories are neither checked nor changed.
 	History string
 }
 
@@ -145,7 +145,7 @@ func (g *Guard) inspect(ctx context.Context, key string) (envelope, error) {
 	return at.envelope, err
 }
 
-// Reset makes newest the newest token of the object, whatever it was, and the history of the guard that of the object; a
+// Reset makes newest the newest token of the object, whatever it was, and the history of the guard the object's; a
 // guard without a history clears it. Zero admits any token. The body remains.
 //
 // Reset is for an operator whose ensemble was restored, wiped or replaced, so that its tokens are no longer ordered with

@@ -88,7 +88,7 @@ func New(eval Eval, opts *Options) (*Guard, error) {
 	return g, nil
 }
 
-// keys returns the two keys of resource: that of the nonces, and that of the fence. No resource name contains a NUL, so the
+// keys returns the two keys of resource, for the nonces and for the fence. No resource name contains a NUL, so the
 // first is not the fence of another resource.
 func (g *Guard) keys(resource string) []string {
 	return []string{g.prefix + resource + "\x00runs", g.prefix + resource}
@@ -173,7 +173,7 @@ func (g *Guard) newest(ctx context.Context, resource string) (fencing.Token, err
 }
 
 // Reset makes newest the newest token of resource, whatever the value of the fence's key; zero admits any token. The history
-// of resource becomes that of the guard's [Options], or unknown if they have none.
+// of resource becomes the history of the guard's [Options], or unknown if they have none.
 //
 // Reset is for an operator whose ensemble was restored or wiped, or whose Redis has lost the fence, and is safe under the
 // condition of [fencing.Gate.Reset]: no client that was granted a token before can still write. An error with [ErrUncertain]

@@ -28,7 +28,7 @@ const explainBound = time.Second
 // In PostgreSQL Admit refuses this with [ErrInSavepoint]; MySQL and SQLite do not show it.
 //
 // After an error the caller must roll back. A refused token has changed nothing, but tx remains open and would commit
-// without the fence. The errors are those of Do: a [*fencing.StaleError], a [*fencing.HistoryError], [ErrNoTable] and so on.
+// without the fence. The errors are as in Do: a [*fencing.StaleError], a [*fencing.HistoryError], [ErrNoTable] and so on.
 //
 // The caller ends tx, and is responsible for what Do does at that point: tx must still be the transaction of the Admit when
 // it is committed (see [ErrTxEnded]), and an error of its commit means that the outcome is unknown unless the database

@@ -23,7 +23,7 @@ func Migration(dialect Dialect) string {
 }
 
 // Upgrade returns the statement that brings a table of version 1, [DefaultTable], to [MigrationVersion]. Run it before the
-// first process of this version starts: processes of the version before work with the new table, and those of this version
+// first process of this version starts: processes of the version before work with the new table, and processes of this version
 // return [ErrOldTable] without it. No token is lost. Run again, it changes nothing in PostgreSQL and MariaDB, and fails
 // without a change in MySQL and SQLite. For an unknown dialect it returns the empty string.
 func Upgrade(dialect Dialect) string {

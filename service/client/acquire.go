@@ -39,20 +39,20 @@ func (c *Client) Lock(ctx context.Context, namespace, key string) (*Hold, error)
 }
 
 // TryLock takes the lock if it is free and has no waiters. Otherwise its error matches LockAlreadyHeld. It waits for
-// no other client, only for a definite answer, which ctx bounds. Its other errors are those of Lock.
+// no other client, only for a definite answer, which ctx bounds. Its other errors are Lock's.
 func (c *Client) TryLock(ctx context.Context, namespace, key string) (*Hold, error) {
 	return c.acquire(ctx, "lock", place{"locks", namespace, key}, false, nil)
 }
 
 // Campaign waits until this client leads the election, and publishes value. A lock and an election of the same name exclude
-// each other. Unlock resigns. The errors are those of Lock.
+// each other. Unlock resigns. The errors are Lock's.
 func (c *Client) Campaign(ctx context.Context, namespace, key, value string) (*Hold, error) {
 	return c.acquire(ctx, "campaign", place{"elections", namespace, key}, true, &value)
 }
 
 // Do takes the lock, runs f, and unlocks. It returns only after f has returned, so that no work outlives its lock. The context
-// that f gets is done when ctx is done or the hold is lost; context.Cause returns which. The error is that of Lock, in which
-// case f did not run, or that of f joined with that of Unlock. A panic of f passes through Do after the lock was released.
+// that f gets is done when ctx is done or the hold is lost; context.Cause returns which. The error is Lock's, in which
+// case f did not run, or f's joined with Unlock's. A panic of f passes through Do after the lock was released.
 func (c *Client) Do(ctx context.Context, namespace, key string, f func(ctx context.Context, hold *Hold) error) (err error) {
 	hold, err := c.Lock(ctx, namespace, key)
 	if err != nil {

@@ -113,7 +113,7 @@ func New(urls string, opts *Options) (*Client, error) {
 // Owner returns the label that other clients see.
 func (c *Client) Owner() string { return c.owner }
 
-// Ready waits until a replica reports that a quorum of ZooKeeper answers it. The error is that of ctx, with the last failure.
+// Ready waits until a replica reports that a quorum of ZooKeeper answers it. The error is ctx's, with the last failure.
 func (c *Client) Ready(ctx context.Context) error {
 	b := c.backoff(time.Second)
 	for {
@@ -128,7 +128,7 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 // Close unlocks the holds that are left, for which Done is closed first, and waits for that: 5 s at most. Later acquisitions
-// return ErrClosed. The error joins those of the unlocks.
+// return ErrClosed. The error joins the errors of the unlocks.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true

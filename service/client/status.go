@@ -48,7 +48,7 @@ func (c *Client) Status(ctx context.Context, namespace, key string) (*Status, er
 
 // List returns the locks and elections of a namespace that have a holder and whose keys begin with prefix, in the order of the
 // names of their nodes. It reads them in pages, so that a lock can change its holder meanwhile. If a read fails, the
-// last element is the error, which is that of Status.
+// last element is the error, as from Status.
 func (c *Client) List(ctx context.Context, namespace, prefix string) iter.Seq2[*Status, error] {
 	return func(yield func(*Status, error) bool) {
 		for next := ""; ; {
@@ -121,7 +121,7 @@ const silence = 35 * time.Second
 
 // Observe yields the status of a lock or an election, and then each change, until ctx is done. A caller that is slow misses
 // changes that a newer one has replaced. When a replica is gone, Observe goes on at the next one. Its last element is the error:
-// that of ctx, or a refusal.
+// ctx's, or a refusal.
 func (c *Client) Observe(ctx context.Context, namespace, key string) iter.Seq2[*Status, error] {
 	return func(yield func(*Status, error) bool) {
 		p := place{"locks", namespace, key}
