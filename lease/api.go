@@ -22,7 +22,7 @@ type Options struct {
 	Audit func(Event)
 
 	// ACL is given to the nodes of leases: READ to all contenders, WRITE to the service
-	// alone. The default is that of the client.
+	// alone. The default is the client's.
 	ACL []zk.ACL
 
 	// MaxTTL is the longest TTL that a request may ask for. The default is 1 h; the

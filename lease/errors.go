@@ -25,7 +25,7 @@ var (
 	// another one.
 	ErrExhausted = errors.New("lease can be written no more")
 
-	// ErrNotOwner is returned when a token is not that of a lease of the request.
+	// ErrNotOwner is returned when a token belongs to no lease of the request.
 	ErrNotOwner = errors.New("token is not of a lease of this owner")
 
 	// ErrReplaced wraps ErrGone, and is returned when the request has a newer lease.

@@ -16,7 +16,7 @@ import (
 //
 // The error is ErrGone if the lease has ended, since the path has no contender or one with a newer token is in front:
 // ErrReplaced if that is a lease of the same request. It is ErrNotOwner if the token is another contender's, or newer than
-// that of the front. ErrGone does not prove that the request ever had the lease.
+// the token of the front. ErrGone does not prove that the request ever had the lease.
 //
 // It costs no request if this replica wrote the lease last, otherwise a listing and a read; and before each error, a sync and
 // the same again.

@@ -13,7 +13,7 @@ import (
 )
 
 // ForceRelease ends the lease or the claim in front of a queue, if its token is f.Token.
-// Otherwise the error is a *FrontError with that of the front, or ErrNotFound. Without f.Token it ends the one that is in
+// Otherwise the error is a *FrontError with the front's, or ErrNotFound. Without f.Token it ends the one that is in
 // front when the call begins.
 //
 // In mode Safe the holder is notified: a lease is renewed no more and expires, and a claim of a

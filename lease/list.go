@@ -58,7 +58,7 @@ type lists struct {
 	closed  bool
 }
 
-// parentLists are those of one parent.
+// parentLists are the lists of one parent.
 type parentLists struct {
 	waiting []*list // for a goroutine to read them, the oldest first
 	reading int     // goroutines

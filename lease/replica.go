@@ -109,7 +109,7 @@ const attempts = 3
 // or its outcome is unknown.
 var errAgain = errors.New("overtaken by another write")
 
-// again runs f in one session, and again while it returns errAgain. The bound is that of all attempts.
+// again runs f in one session, and again while it returns errAgain. The bound is for all attempts together.
 func (r *Replica) again(ctx context.Context, op, path string, f func(ctx context.Context, q *queue, requests *recipes.Requests) error) error {
 	fail := func(err error) error { return &recipes.Error{Op: op, Path: path, Err: err} }
 	q, err := r.queues.get(path)

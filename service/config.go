@@ -29,11 +29,11 @@ type Config struct {
 	// then be empty.
 	Dev bool
 
-	// Servers are those of the ensemble: host:port each, or a connect string.
+	// Servers of the ensemble: host:port each, or a connect string.
 	Servers []string
 	// Root is the node below which each namespace has a node. The default is /lockkeeper.
 	Root string
-	// SessionTimeout is that of the replica's own session, on which no lease depends. The default is 10 s.
+	// SessionTimeout of the replica's own session, on which no lease depends. The default is 10 s.
 	SessionTimeout time.Duration
 	// ZooKeeperAuth is a file with the replica's credential, user:password. The nodes of leases can then be
 	// written only with it.

@@ -140,7 +140,7 @@ func serve(
 // locks are the locks of a replica.
 type locks struct{ *lease.Replica }
 
-// Watch is that of the replica.
+// Watch returns the replica's.
 func (l locks) Watch(path string) api.Watch { return l.Replica.Watch(path) }
 
 // files are what the configuration's files contain.

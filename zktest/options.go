@@ -41,7 +41,7 @@ type Options struct {
 	// the clock.
 	InMemory bool
 
-	// MaxPacket bounds the bytes of one frame. The default is that of ZooKeeper's
+	// MaxPacket bounds the bytes of one frame. The default is the default of ZooKeeper's
 	// jute.maxbuffer, 1 MiB − 1.
 	MaxPacket int
 

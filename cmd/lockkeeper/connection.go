@@ -72,7 +72,7 @@ func (c *connection) checkCommon() error {
 	return c.certificates.check()
 }
 
-// credentials returns those of the file, nil if there is none.
+// credentials returns the file's, nil if there is none.
 func (c *connection) credentials() ([]recipes.Auth, error) {
 	if c.authFile == "" {
 		return nil, nil

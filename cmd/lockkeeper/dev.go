@@ -116,7 +116,7 @@ func runDev(ctx context.Context, args *devArguments, stdin io.Reader, stdout, st
 }
 
 // serve prints the servers' addresses, and executes commands from standard input, until
-// ctx ends. Its error is that of a write to stdout.
+// ctx ends. Its error is from a write to stdout.
 func serve(ctx context.Context, ensemble *zktest.Ensemble, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) error {
 	interactive := args.faults || isTerminal(stdin)
 	// An error of standard error is ignored: the address matters more.

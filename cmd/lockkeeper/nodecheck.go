@@ -154,7 +154,7 @@ type leaseRecord struct {
 	TTL    int64 // in ms
 }
 
-// isLease reports whether the record of a contender is that of a lease, which belongs to no
+// isLease reports whether the record of a contender is a lease's, which belongs to no
 // session and ends with its TTL.
 func isLease(data []byte) bool {
 	var record leaseRecord

@@ -116,7 +116,7 @@ func sessionsOf(answer string) map[string]bool {
 	return sessions
 }
 
-// isTimeout reports whether err is that of a connection whose deadline has passed.
+// isTimeout reports whether err is from a connection whose deadline has passed.
 func isTimeout(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) && network.Timeout()

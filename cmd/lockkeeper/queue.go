@@ -17,7 +17,7 @@ import (
 // are no contenders.
 var contenderName = regexp.MustCompile(`^(.*)(lock-|__lock__|__WRIT__|__READ__)(\d{10}|-\d{9,10})$`)
 
-// isContender reports whether the name of a child is that of a contender.
+// isContender reports whether the name of a child is a contender's.
 func isContender(name string) bool { return contenderName.MatchString(name) }
 
 // sharingName matches the name of a contender that can hold beside others: a reader, or one that claims permits.

@@ -174,7 +174,7 @@ func interrupted(ctx context.Context, signals <-chan os.Signal, err error) error
 }
 
 // runStatuses is the part of the help that lists the exit statuses of run.
-const runStatuses = `Exit statuses: that of the command, 128+n if signal n ended it or the wait, or else
+const runStatuses = `Exit statuses: the command's, 128+n if signal n ended it or the wait, or else
     1  the lock was not acquired, with --try or within --wait
    64  wrong usage
    69  no server of the ensemble, or no replica of the lock service, could be reached in time

@@ -124,7 +124,7 @@ type leases struct {
 // Path returns the name, which is NAMESPACE/KEY.
 func (l leases) Path(name string) string { return name }
 
-// close returns no error: the supervisor has reported that of the release.
+// close returns no error: the supervisor has reported the release's.
 func (l leases) close() { _ = l.Close() }
 
 func (l leases) acquire(ctx context.Context, a *runArguments) (hold, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit statuses, those of flock and sysexits.h.
+// The exit statuses, as in flock and sysexits.h.
 const (
 	statusOK          = 0
 	statusFailed      = 1

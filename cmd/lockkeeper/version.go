@@ -22,7 +22,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// buildInfo returns that of this program, nil if it was built without.
+// buildInfo returns this program's, nil if it was built without.
 func buildInfo() *debug.BuildInfo {
 	info, _ := debug.ReadBuildInfo()
 	return info

@@ -48,7 +48,7 @@ func (h *Hold) start() {
 	h.running.Go(h.renew)
 }
 
-// Token returns the fencing token, which is greater than that of every earlier hold of the same lock.
+// Token returns the fencing token, which is greater than the token of every earlier hold of the same lock.
 func (h *Hold) Token() fencing.Token { return h.token }
 
 // Done returns a channel that is closed when the hold has ended.
