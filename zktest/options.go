@@ -41,8 +41,7 @@ type Options struct {
 	// the clock.
 	InMemory bool
 
-	// MaxPacket bounds the bytes of one frame. The default is the default of ZooKeeper's
-	// jute.maxbuffer, 1 MiB − 1.
+	// MaxPacket bounds the bytes of one frame. The default is 1 MiB − 1, as in ZooKeeper.
 	MaxPacket int
 
 	// ContainerInterval is the interval at which empty containers and expired TTL nodes

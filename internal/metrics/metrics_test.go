@@ -22,7 +22,7 @@ func TestCausesAreBounded(t *testing.T) {
 		"deadline":     {recipes.ErrDeadline},
 		"deleted":      {recipes.ErrDeleted},
 		"expired":      {recipes.ErrSessionExpired},
-		"stepped-back": {recipes.ErrSteppedBack},
+		"yielded": {recipes.ErrSteppedBack},
 		"timeout":      {context.DeadlineExceeded, errors.Join(context.DeadlineExceeded, recipes.ErrSessionExpired)},
 		"other":        {errors.New("server refused"), recipes.ErrUncertain},
 	} {

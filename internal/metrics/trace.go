@@ -58,7 +58,7 @@ func Trace(r Recorder, label func(path string) string) *recipes.Trace {
 }
 
 // Cause returns the value of the label "cause" for an error: one of "busy", "cancelled", "closed",
-// "deadline", "deleted", "expired", "stepped-back", "timeout" and "other".
+// "deadline", "deleted", "expired", "yielded", "timeout" and "other".
 func Cause(err error) string {
 	var busy *recipes.BusyError
 	switch {
@@ -77,7 +77,7 @@ func Cause(err error) string {
 	case errors.Is(err, recipes.ErrSessionExpired):
 		return "expired"
 	case errors.Is(err, recipes.ErrSteppedBack):
-		return "stepped-back"
+		return "yielded"
 	}
 	return "other"
 }
