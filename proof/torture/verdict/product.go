@@ -3,6 +3,7 @@
 package verdict
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,12 +24,13 @@ func Trees() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trees: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
+	defer func() { _ = os.RemoveAll(dir) }() // it has the index only
 	git := func(args ...string) (string, error) {
 		cmd := exec.Command("git", args...)
 		cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+filepath.Join(dir, "index")) // the checkout's own index stays as it is
 		out, err := cmd.Output()
-		if failed, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output returns it as it is
+		var failed *exec.ExitError
+		if errors.As(err, &failed) {
 			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(failed.Stderr)))
 		}
 		if err != nil {
