@@ -41,10 +41,10 @@
 // [Guard.Upgrade] once, before the first process of the new version starts. A guard that finds no table, or one of version 1,
 // returns [ErrNoTable] or [ErrOldTable], with the statement to run.
 //
-// Name the table with its schema (Options.Table; in MySQL, its database). After a SET search_path, or a USE, a name without a
-// schema means another fence, in which older tokens are admitted. A guard whose table has no schema returns [ErrOtherTable] when
-// the name means another table than at first in its own process; it cannot detect that another process has always used another
-// one.
+// Name the table with its schema (Options.Table; in MySQL, its database). After a SET search_path, or a USE, also by another
+// user of a pooled connection, a name without a schema means another fence, in which older tokens are admitted. A guard whose
+// table has no schema returns [ErrOtherTable] when the name means another table than at first in its own process; it cannot
+// detect that another process has always used another one.
 //
 // Resources are distinguished by their bytes; with [UpdateRow], names other than ASCII depend on client_encoding.
 //
