@@ -6,11 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -43,42 +39,105 @@ const (
 // session timeout, unless another call has written it since. After ErrUncertain the lease may
 // be held.
 func (r *Replica) Acquire(ctx context.Context, received time.Time, req Request) (Grant, error) {
-	if err := r.check(&req); err != nil {
+	q, err := r.queues.get(req.Path)
+	if err == nil {
+		err = r.check(&req)
+	}
+	if err != nil {
 		return Grant{}, &recipes.Error{Op: "acquire", Path: req.Path, Err: err}
 	}
-	a := &acquisition{
-		Replica: r, caller: ctx, received: received, req: req, hint: req.hint(), hash: req.hash(),
-		until: received.Add(req.poll()),
+	s := state{req: req, received: received, hint: req.hint(), hash: req.hash()}
+	if req.Wait > 0 && !req.Reentrant { // a request that may share a lease looks at the front of the queue first
+		s.polled, _ = r.written.takeWaiter(req.Path, s.hint)
 	}
-	var grant Grant
-	for {
-		var blocked *blockedError
-		err := r.again(ctx, "acquire", req.Path, func(ctx context.Context, q *queue, requests *recipes.Requests) (err error) {
-			grant, err = a.attempt(ctx, q, requests)
-			return err
-		})
-		if errors.As(err, &blocked) {
-			began := time.Now()
-			err = a.wait(blocked)
-			a.waited += time.Since(began)
-			if err == nil {
-				continue
-			}
-		}
-		if err == nil {
-			grant.Waited, grant.Repeated = a.waited, a.repeated
-			r.audit(Event{Action: Granted, Path: req.Path, Node: grant.Ticket.Node, Principal: req.Principal, Owner: req.Owner, RequestID: req.RequestID, Token: grant.Token})
-			return grant, nil
-		}
-		if !errors.Is(err, ErrUncertain) { // then the caller keeps its position, and asks again
-			a.leave(ctx)
-		}
-		var e *recipes.Error
-		if !errors.As(err, &e) {
-			err = &recipes.Error{Op: "acquire", Path: req.Path, Err: err}
-		}
-		return Grant{}, err
+	a := &acquisition{replica: r, queue: q, until: received.Add(req.poll()), state: s}
+	last := a.run(ctx)
+	if last.remember != nil {
+		r.written.set(req.Path, *last.remember)
 	}
+	if last.do == doRefuse {
+		return Grant{}, &recipes.Error{Op: "acquire", Path: req.Path, Err: last.err}
+	}
+	g := last.grant
+	g.Waited = a.waited
+	r.audit(Event{Action: Granted, Path: g.Path, Node: g.Ticket.Node, Principal: req.Principal, Owner: g.Owner, RequestID: req.RequestID, Token: g.Token})
+	return g, nil
+}
+
+// An acquisition is one call of Acquire.
+type acquisition struct {
+	replica *Replica
+	queue   *queue
+	until   time.Time     // end of the poll
+	waited  time.Duration // behind other contenders
+
+	requests *recipes.Requests // in the session of the attempt
+	listing  *listing          // the last one
+	read     *recipes.Contender
+	state    state
+}
+
+// run carries out one step after the other, and returns the last one: a grant or a refusal. The attempts before a wait share one
+// bound, and so do those after it.
+func (a *acquisition) run(ctx context.Context) step {
+	var bounded context.Context
+	cancel := func() {}
+	defer func() { cancel() }()
+	st := step{do: doSession, then: a.state}
+	for st.do != doGrant && st.do != doRefuse {
+		if st.do == doSession && st.then.attempt == 0 {
+			cancel()
+			bounded, cancel = a.replica.bound(ctx)
+		}
+		if st.do == doWatch {
+			a.watch(ctx, &st)
+		} else {
+			a.carryOut(bounded, &st)
+		}
+		s := &a.state
+		s.now, s.gone, s.late = time.Now(), ctx.Err(), bounded.Err() != nil
+		s.drained, s.empty = a.replica.isDrained(), a.queue.empty.Load()
+		s.first = s.wrote && a.queue.line.isFirst(s.name)
+		st = next(*s, a.listing, a.read)
+	}
+	return st
+}
+
+// carryOut carries out a step that does not wait for another contender, and stores the answer. After the end of the session
+// the error is errAgain.
+func (a *acquisition) carryOut(ctx context.Context, st *step) {
+	var c recipes.Contender
+	var err error
+	switch st.do {
+	case doSession:
+		a.requests, err = a.queue.Requests(ctx)
+	case doList:
+		a.listing = &listing{by: st.by}
+		a.listing.names, err = a.queue.list(ctx, a.requests, st.by)
+	case doSync:
+		err = a.requests.Sync(ctx)
+	case doCheck:
+		err = a.requests.Check(ctx, st.name)
+	case doRead:
+		a.read = nil
+		if c, err = a.requests.Read(ctx, st.name); err == nil {
+			a.queue.Observe(c)
+			a.read = &c
+		}
+	case doCreate:
+		st.lease.Write = newID()
+		c, st.then.alone, err = a.requests.Create(ctx, st.then.hint, st.lease, a.replica.opts.ACL)
+		a.queue.empty.Store(false)
+		a.queue.contended.Store(!st.then.alone)
+	case doWrite:
+		c, err = a.replica.write(ctx, a.requests, st.over, st.lease)
+	case doDelete:
+		err = a.requests.Delete(ctx, st.over.Name, st.over.Version)
+	}
+	if err != nil && a.requests != nil && a.requests.Ended() != nil {
+		err = fmt.Errorf("%w: %w", errAgain, err)
+	}
+	a.state = st.stored(c, err)
 }
 
 // check returns what is wrong with a request. It rounds the TTL down to what a record can hold.
@@ -115,296 +174,4 @@ func sizeOf(principal, owner string, metadata map[string]string) int {
 		size += len(k) + len(v)
 	}
 	return size
-}
-
-// An acquisition is one call of Acquire.
-type acquisition struct {
-	*Replica
-	caller     context.Context
-	received   time.Time
-	req        Request
-	hint, hash string
-	until      time.Time         // end of the poll
-	waited     time.Duration     // behind other contenders
-	repeated   bool              // an earlier call may have been granted the lease
-	synced     *recipes.Requests // whose server is not older than this call
-
-	name      string            // of the request's node, empty if it has none that is known
-	own       recipes.Contender // as this call has written it last
-	wrote     bool              // own is set
-	deletable bool              // own may be deleted if the caller goes: no other call can have granted it
-}
-
-// gone returns the error of a caller that has gone.
-func (a *acquisition) gone() error { return a.caller.Err() }
-
-// attempt acquires the lease, or returns a *blockedError if it has to wait.
-func (a *acquisition) attempt(ctx context.Context, q *queue, requests *recipes.Requests) (Grant, error) {
-	if a.wrote { // the nearest contender ahead has left
-		if q.line.isFirst(a.name) {
-			return a.grant(ctx, requests)
-		}
-		return a.decide(ctx, q, requests, q.newest)
-	}
-	if resumed, err := a.resume(ctx, requests); resumed {
-		return Grant{}, err
-	}
-	if a.req.Reentrant && a.name == "" {
-		if grant, entered, err := a.enter(ctx, requests); entered || err != nil {
-			return grant, err
-		}
-	}
-	if a.name != "" {
-		return a.adopt(ctx, q, requests, recipes.Contender{Name: a.name})
-	}
-	held := q.empty.Load()
-	if !held {
-		// If the listing is not the newest, it may not show the node of an earlier call. Then the one
-		// in decide does.
-		list := q.recent
-		if a.req.Wait == 0 {
-			list = q.soon
-		}
-		names, err := list(ctx, requests)
-		if err != nil {
-			return Grant{}, err
-		}
-		c, err := a.find(ctx, requests, names)
-		switch {
-		case err != nil:
-			return Grant{}, err
-		case c.Name != "":
-			return a.adopt(ctx, q, requests, c)
-		case len(names) > 0 && a.req.Wait == 0 && a.synced != requests:
-			// A server that lags may not show the lease of an earlier call for this request.
-			if err := requests.Sync(ctx); err != nil {
-				return Grant{}, err
-			}
-			a.synced = requests
-			return a.attempt(ctx, q, requests)
-		case len(names) > 0 && a.req.Wait == 0:
-			return Grant{}, a.held(ctx, q, requests, names)
-		}
-		held = len(names) == 0
-	}
-	if err := a.gone(); err != nil {
-		return Grant{}, err
-	}
-	sent := time.Now()
-	alone, err := a.create(ctx, q, requests, held)
-	switch {
-	case err != nil:
-		return Grant{}, err
-	case alone && held:
-		return a.granted(sent)
-	}
-	return a.decide(ctx, q, requests, q.soon)
-}
-
-// create creates the request's node.
-func (a *acquisition) create(ctx context.Context, q *queue, requests *recipes.Requests, held bool) (alone bool, err error) {
-	l := recipes.Lease{
-		TTL: waitTTL, Held: held, Write: newID(), Principal: a.req.Principal, Owner: a.req.Owner,
-		Reentrant: a.req.Reentrant, Metadata: maps.Clone(a.req.Metadata), Requests: []string{a.hash},
-	}
-	if held {
-		l.TTL = a.req.TTL
-	}
-	c, alone, err := requests.Create(ctx, a.hint, l, a.opts.ACL)
-	q.empty.Store(false)
-	q.contended.Store(!alone)
-	if errors.Is(err, ErrUncertain) {
-		return false, fmt.Errorf("%w: %w", errAgain, err)
-	}
-	if err == nil {
-		a.record(c, true)
-	}
-	return alone, err
-}
-
-// record records that this call has written its node.
-func (a *acquisition) record(c recipes.Contender, deletable bool) {
-	a.name, a.own, a.wrote, a.deletable = c.Name, c, true, deletable
-}
-
-// forget records that the node is missing, or that another call may have written it.
-func (a *acquisition) forget(missing bool) {
-	a.wrote, a.deletable = false, false
-	if missing {
-		a.name = ""
-	}
-}
-
-// find reads the first of names that is a node of this request. It returns a zero Contender if none
-// is.
-func (a *acquisition) find(ctx context.Context, requests *recipes.Requests, names []string) (recipes.Contender, error) {
-	for _, name := range names {
-		if !hinted(name, a.hint) {
-			continue
-		}
-		c, err := requests.Read(ctx, name)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-		case err != nil:
-			return recipes.Contender{}, err
-		case a.is(c):
-			return c, nil
-		}
-	}
-	return recipes.Contender{}, nil
-}
-
-// is reports whether the contender was created by this request.
-func (a *acquisition) is(c recipes.Contender) bool {
-	return ofOwner(c, a.req.Principal, a.req.Owner) && (has(c.Lease.Requests, a.hash) || has(c.Lease.Closed, a.hash))
-}
-
-// decide lists the queue with list until it shows the request's own node, which this call has
-// written. It grants the lease if no contender is ahead.
-func (a *acquisition) decide(ctx context.Context, q *queue, requests *recipes.Requests, list lister) (Grant, error) {
-	for {
-		names, err := list(ctx, requests)
-		if err != nil {
-			return Grant{}, err
-		}
-		i := slices.Index(names, a.name)
-		if i < 0 {
-			if err := a.confirm(ctx, requests); err != nil {
-				return Grant{}, err
-			}
-			continue
-		}
-		if a.own.Version == 0 {
-			lower, err := a.find(ctx, requests, names[:i])
-			if err != nil {
-				return Grant{}, err
-			}
-			if lower.Name != "" {
-				return a.merge(ctx, q, requests, lower)
-			}
-		}
-		if i == 0 {
-			return a.grant(ctx, requests)
-		}
-		return Grant{}, a.queued(ctx, q, requests, names[:i])
-	}
-}
-
-// confirm asks a quorum whether the request's node exists.
-func (a *acquisition) confirm(ctx context.Context, requests *recipes.Requests) error {
-	err := requests.Check(ctx, a.name)
-	if errors.Is(err, zk.ErrNoNode) {
-		a.forget(true)
-		return fmt.Errorf("%w: %w", errAgain, err)
-	}
-	return err
-}
-
-// merge leaves this call's node for a lower one of the same request.
-func (a *acquisition) merge(ctx context.Context, q *queue, requests *recipes.Requests, lower recipes.Contender) (Grant, error) {
-	if err := requests.Delete(ctx, a.name, 0); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		a.forget(false)
-		return Grant{}, fmt.Errorf("%w: %w", errAgain, err) // another call has written it
-	}
-	a.forget(true)
-	return a.adopt(ctx, q, requests, lower)
-}
-
-// grant writes the node as held. No contender is ahead in a listing that has the node.
-func (a *acquisition) grant(ctx context.Context, requests *recipes.Requests) (Grant, error) {
-	ttl := a.req.TTL
-	if a.own.Held {
-		ttl = max(ttl, a.own.TTL)
-		a.repeated = !a.deletable // this call did not create it
-	}
-	sent := time.Now()
-	if err := a.write(ctx, requests, true, ttl); err != nil {
-		return Grant{}, err
-	}
-	return a.granted(sent)
-}
-
-// write writes the node over the version in a.own, which this call has read or written.
-func (a *acquisition) write(ctx context.Context, requests *recipes.Requests, held bool, ttl time.Duration) error {
-	if err := a.gone(); err != nil {
-		return err
-	}
-	// A lease that may have been granted before stays if the caller goes.
-	deletable := !held || !a.own.Held || a.deletable
-	l := *a.own.Lease
-	l.Held, l.TTL = held, ttl
-	c, err := a.Replica.write(ctx, requests, a.own, l)
-	if err != nil {
-		a.forget(errors.Is(err, zk.ErrNoNode))
-		return err
-	}
-	a.record(c, deletable)
-	return nil
-}
-
-// granted returns the grant that the last write made, unless the caller has gone.
-func (a *acquisition) granted(sent time.Time) (Grant, error) {
-	if err := a.gone(); err != nil {
-		return Grant{}, err
-	}
-	a.written.set(a.req.Path, write{node: a.own})
-	return grantOf(a.req.Path, a.own, a.hash, a.received, sent), nil
-}
-
-// grantOf returns the grant that a write has made, which was first sent at that instant. The
-// observers count from a later one.
-func grantOf(path string, c recipes.Contender, hash string, received, sent time.Time) Grant {
-	valid := c.TTL + max(0, sent.Sub(received))/32*31
-	return Grant{
-		Path: path, Owner: c.Owner, Token: c.Token, TTL: c.TTL, Valid: valid, Expires: received.Add(valid),
-		Ticket: Ticket{Path: path, Node: c.Name, Principal: c.Lease.Principal, Owner: c.Owner, Request: hash},
-	}
-}
-
-// queued returns how the request goes on behind the contenders ahead.
-func (a *acquisition) queued(ctx context.Context, q *queue, requests *recipes.Requests, ahead []string) error {
-	if a.req.Wait == 0 {
-		if err := a.remove(ctx, requests); err != nil {
-			return err
-		}
-		return a.held(ctx, q, requests, ahead)
-	}
-	if a.own.Held {
-		if err := a.write(ctx, requests, false, waitTTL); err != nil {
-			return err
-		}
-	}
-	return &blockedError{requests: requests, ahead: ahead[len(ahead)-1]}
-}
-
-// remove deletes the version of the node that this call has written. It returns ErrSuperseded
-// if another call has written the node.
-func (a *acquisition) remove(ctx context.Context, requests *recipes.Requests) error {
-	err := requests.Delete(ctx, a.name, a.own.Version)
-	a.forget(true)
-	switch {
-	case errors.Is(err, zk.ErrBadVersion):
-		return ErrSuperseded
-	case errors.Is(err, zk.ErrNoNode):
-		return nil
-	}
-	return err
-}
-
-// leave deletes the node of a caller that has gone or failed, if this call may.
-func (a *acquisition) leave(ctx context.Context) {
-	if !a.wrote || !a.deletable {
-		return
-	}
-	ctx, cancel := a.bound(ctx)
-	defer cancel()
-	// If it fails, the observers delete the node.
-	_ = a.once(ctx, a.queueOf(), func(ctx context.Context, _ *queue, requests *recipes.Requests) error {
-		return a.remove(ctx, requests)
-	})
-}
-
-func (a *acquisition) queueOf() *queue {
-	q, _ := a.queues.get(a.req.Path) // the path was accepted before
-	return q
 }

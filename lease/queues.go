@@ -37,40 +37,40 @@ const (
 	viewAge   = time.Second
 )
 
-// saw records a listing, and returns its arguments.
-func (q *queue) saw(names []string, err error) ([]string, error) {
-	if err == nil {
-		q.line.listed(names)
-	}
-	switch {
-	case err != nil:
-	case len(names) < longQueue:
-		q.seen.Store(nil)
-	default:
-		q.seen.Store(&view{names, time.Now()})
-	}
-	return names, err
+// A lister is a way to list a queue.
+type lister string
+
+const (
+	newest lister = "newest" // Requests.Names
+	soon   lister = "soon"   // Requests.NamesSoon
+	recent lister = "recent" // soon, or what another call has listed, viewAge before at most
+)
+
+// A listing is a queue as an acquisition has listed it.
+type listing struct {
+	names []string // the front first
+	by    lister
 }
 
-// A lister lists a queue, the front first.
-type lister func(context.Context, *recipes.Requests) ([]string, error)
-
-// newest is Requests.Names.
-func (q *queue) newest(ctx context.Context, requests *recipes.Requests) ([]string, error) {
-	return q.saw(requests.Names(ctx))
-}
-
-// soon is Requests.NamesSoon.
-func (q *queue) soon(ctx context.Context, requests *recipes.Requests) ([]string, error) {
-	return q.saw(requests.NamesSoon(ctx))
-}
-
-// recent is soon, or what another call has listed, viewAge before at most.
-func (q *queue) recent(ctx context.Context, requests *recipes.Requests) ([]string, error) {
-	if v := q.seen.Load(); v != nil && time.Since(v.at) < viewAge {
+// list lists the queue, the front first.
+func (q *queue) list(ctx context.Context, requests *recipes.Requests, by lister) (names []string, err error) {
+	if v := q.seen.Load(); by == recent && v != nil && time.Since(v.at) < viewAge {
 		return v.names, nil
 	}
-	return q.soon(ctx, requests)
+	if by == newest {
+		names, err = requests.Names(ctx)
+	} else {
+		names, err = requests.NamesSoon(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.line.listed(names)
+	q.seen.Store(nil)
+	if len(names) >= longQueue {
+		q.seen.Store(&view{names, time.Now()})
+	}
+	return names, nil
 }
 
 // queues are the queues of a replica, by path.

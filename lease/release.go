@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -19,7 +20,7 @@ import (
 // have been released.
 func (r *Replica) Release(ctx context.Context, t Ticket) error {
 	release := r.releaseShared
-	if t.plain() {
+	if !strings.HasSuffix(t.Request, shared) { // the lease has one holder
 		release = r.releasePlain
 	}
 	tried := false

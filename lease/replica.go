@@ -71,6 +71,15 @@ func New(client *recipes.Client, opts *Options) (*Replica, error) {
 // callers ask another replica. It does not wait for them.
 func (r *Replica) Drain() { r.drain.Do(func() { close(r.drained) }) }
 
+func (r *Replica) isDrained() bool {
+	select {
+	case <-r.drained:
+		return true
+	default:
+		return false
+	}
+}
+
 // Waiters returns the contenders with which calls of Acquire wait now, in no order. It sends no request.
 func (r *Replica) Waiters() []recipes.Contender { return r.waiters.contenders() }
 
@@ -119,37 +128,30 @@ func (r *Replica) again(ctx context.Context, op, path string, f func(ctx context
 	bounded, cancel := r.bound(ctx)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		err := r.once(bounded, q, f)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, errAgain) && attempt < attempts && bounded.Err() == nil:
-			continue
-		case errors.Is(err, errAgain), errors.Is(err, context.DeadlineExceeded) && !errors.Is(ctx.Err(), context.Canceled), errors.Is(err, recipes.ErrSessionExpired):
-			return fail(uncertain(err))
+		requests, err := q.Requests(bounded)
+		if err == nil {
+			err = f(bounded, q, requests)
+			if err == nil {
+				return nil
+			}
+			if requests.Ended() != nil {
+				err = fmt.Errorf("%w: %w", errAgain, err)
+			}
 		}
-		return fail(err)
+		if !errors.Is(err, errAgain) || attempt == attempts || bounded.Err() != nil {
+			return fail(final(ctx.Err(), err))
+		}
 	}
 }
 
-// once runs f in one session.
-func (r *Replica) once(ctx context.Context, q *queue, f func(context.Context, *queue, *recipes.Requests) error) error {
-	requests, err := q.Requests(ctx)
-	if err == nil {
-		err = f(ctx, q, requests)
-		if err != nil && requests.Ended() != nil {
-			err = fmt.Errorf("%w: %w", errAgain, err)
-		}
+// final adds ErrUncertain to the error of a call if the outcome may be unknown. gone is the error of the caller's context.
+func final(gone, err error) error {
+	again := errors.Is(err, errAgain) || errors.Is(err, recipes.ErrSessionExpired)
+	late := errors.Is(err, context.DeadlineExceeded) && !errors.Is(gone, context.Canceled)
+	if (again || late) && !errors.Is(err, ErrUncertain) {
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	return err
-}
-
-// uncertain adds ErrUncertain to an error.
-func uncertain(err error) error {
-	if errors.Is(err, ErrUncertain) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrUncertain, err)
 }
 
 // write writes the record of a lease over the version in c, under a new id. It returns errAgain
