@@ -18,9 +18,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A row is an acquisition: its steps, each with its answer. The rows are taken from those of the simulation and of the other
-// tests of this package. "own" is a node whose name has the request's hint, and so is "own0", which another call for the
-// same request has created. Each step takes 1 s, and the TTL is 40 s.
+// A row is an acquisition: its steps, each with its answer. Two rows of three have occurred, step by step, in the simulation or
+// in another test of this package; the remaining ones need several faults, or two requests with the same hint. "own" is a node
+// whose name has the request's hint, and so is "own0", which another call for the same request has created. Each step takes
+// 1 s, and the TTL is 40 s.
 type row struct {
 	rule      string
 	wait      time.Duration
