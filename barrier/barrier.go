@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -13,7 +14,7 @@ import (
 // A Barrier holds back processes while it is set. It has no state in this process. It is safe for
 // concurrent use.
 type Barrier struct {
-	node *recipes.Node
+	node *node.Node
 }
 
 // Options are the options of a Barrier. There are none yet.
@@ -26,7 +27,7 @@ func New(client *recipes.Client, path string, _ *Options) (*Barrier, error) {
 	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new barrier", Err: err}
 	}
-	node, err := recipes.NewNode(client, path)
+	node, err := node.New(client, path)
 	if err != nil {
 		return nil, fmt.Errorf("new barrier: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
+	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -38,8 +39,8 @@ type DoubleOptions struct {
 type Double struct {
 	client  *recipes.Client
 	path    string // below the client's namespace
-	base    *recipes.Node
-	record  *recipes.Node
+	base    *node.Node
+	record  *node.Node
 	size    int
 	release time.Duration
 }
@@ -66,12 +67,12 @@ func NewDouble(client *recipes.Client, path string, n int, opts *DoubleOptions) 
 	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new double barrier", Err: err}
 	}
-	base, err := recipes.NewNode(client, path)
+	base, err := node.New(client, path)
 	if err != nil {
 		return nil, fmt.Errorf("new double barrier: %w", err)
 	}
 	d := &Double{client: client, path: path, base: base, size: n, release: opts.ReleaseTimeout}
-	if d.record, err = recipes.NewNode(client, path+"/"+recordName); err != nil {
+	if d.record, err = node.New(client, path+"/"+recordName); err != nil {
 		return nil, fmt.Errorf("new double barrier: %w", err)
 	}
 	return d, nil
@@ -149,7 +150,7 @@ func ended(ctx context.Context, path string) error {
 
 // count returns how many nodes of members a round has, and the zxid with which the last one came or went.
 func (d *Double) count(ctx context.Context, of round) (nodes int, last int64, err error) {
-	node, err := recipes.NewNode(d.client, d.path+"/"+of.name())
+	node, err := node.New(d.client, d.path+"/"+of.name())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -165,7 +166,7 @@ func (d *Double) count(ctx context.Context, of round) (nodes int, last int64, er
 
 // start begins the round for which members wait, if they are enough.
 func (d *Double) start(ctx context.Context, r record, changed <-chan struct{}) error {
-	node, err := recipes.NewNode(d.client, d.path+"/"+r.next().name())
+	node, err := node.New(d.client, d.path+"/"+r.next().name())
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/registration"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -68,8 +69,8 @@ func (d *Double) open(ctx context.Context, f *follower) (record, error) {
 // enter waits for one round, as a new member. It returns nil and no error if that round has begun without it.
 func (d *Double) enter(ctx context.Context, f *follower, of round) (*Round, error) {
 	id := newID()
-	registration, err := recipes.Register(ctx, d.client, d.path+"/"+of.name()+"/"+id, []byte(d.client.Owner()),
-		&recipes.RegistrationOptions{ReleaseTimeout: d.release})
+	registration, err := registration.Register(ctx, d.client, d.path+"/"+of.name()+"/"+id, []byte(d.client.Owner()),
+		&registration.Options{ReleaseTimeout: d.release})
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (d *Double) enter(ctx context.Context, f *follower, of round) (*Round, erro
 // A member waits for a round to begin. Its methods run on one goroutine.
 type member struct {
 	*follower
-	registration *recipes.Registration
+	registration *registration.Registration
 	of           round
 	id           string
 	counted      time.Time // since when the member was registered when it last counted; zero if it must count
@@ -199,7 +200,7 @@ func (m *member) czxid(ctx context.Context) (int64, error) {
 }
 
 // bell returns a channel that receives when the state of the registration has changed. stop ends that.
-func bell(ctx context.Context, r *recipes.Registration) (changed <-chan struct{}, stop func()) {
+func bell(ctx context.Context, r *registration.Registration) (changed <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	rung, ended := make(chan struct{}, 1), make(chan struct{})
 	go func() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/view"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -14,7 +15,7 @@ import (
 // It is used by one goroutine.
 type follower struct {
 	double *Double
-	view   *recipes.View // nil before the first read
+	view   *view.View // nil before the first read
 }
 
 // close ends the use of the follower.
@@ -30,7 +31,7 @@ func (f *follower) close() {
 func (f *follower) read(ctx context.Context) (r record, changed <-chan struct{}, err error) {
 	for {
 		if f.view == nil {
-			if f.view, err = f.double.base.View(ctx); err != nil {
+			if f.view, err = view.New(ctx, f.double.base); err != nil {
 				f.view = nil
 				return record{}, nil, err
 			}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/registration"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // A Round is this member's part in one round of a Double. All methods are safe for concurrent use.
 type Round struct {
 	double       *Double
-	registration *recipes.Registration
+	registration *registration.Registration
 	of           round
 }
 

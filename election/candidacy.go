@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/candidacy"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -27,13 +28,13 @@ import (
 // or Options.Fence, the error of a Campaign that ended in the delay or failed to fence is a
 // *recipes.UnreleasedError, which names the former leader.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	c := &candidacy{election: e}
-	how := recipes.Candidacy{Priority: e.priority, StepsBack: c.stepsBack}
+	c := &candidate{election: e}
+	how := candidacy.Options{Priority: e.priority, StepsBack: c.stepsBack}
 	if e.priority > 0 {
 		how.Waits = c.showLiveness
 	}
 	l := e.leaders.Before(ctx)
-	claim, err := e.queue.ClaimWith(ctx, how)
+	claim, err := candidacy.Claim(ctx, e.queue, how)
 	first, found := l.End()
 	// A candidate that is the first itself waits for one of a higher priority, or for the lock-delay.
 	if found && errors.Is(err, context.DeadlineExceeded) && first.Name != c.first && !errors.As(err, new(*recipes.UnreleasedError)) {
@@ -47,16 +48,16 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return term, nil
 }
 
-// A candidacy is one call of Campaign. Its methods are not called concurrently, but for
+// A candidate is one call of Campaign. Its methods are not called concurrently, but for
 // showLiveness.
-type candidacy struct {
+type candidate struct {
 	election *Election
 	first    string    // name of its node when it could last have led
 	until    time.Time // when it ceases to yield for priorities; zero until it could first have led
 }
 
 // stepsBack decides whether the candidate, which could lead, yields for one of those behind it.
-func (c *candidacy) stepsBack(ctx context.Context, p *recipes.Position, behind []recipes.Rank) (bool, error) {
+func (c *candidate) stepsBack(ctx context.Context, p *candidacy.Position, behind []candidacy.Rank) (bool, error) {
 	c.first = p.Name()
 	if c.until.IsZero() {
 		c.until = time.Now().Add(c.election.priorityWait)
@@ -88,7 +89,7 @@ const (
 // node that the last hand-over requested, and of what the listing shows of the others. A target
 // that has left is ignored, as is one that is ahead. The target itself leads, whatever the
 // priorities of the others.
-func turnOf(own, target string, priority int, behind []recipes.Rank) turn {
+func turnOf(own, target string, priority int, behind []candidacy.Rank) turn {
 	if own == target {
 		return lead
 	}

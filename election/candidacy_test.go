@@ -7,34 +7,34 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/internal/candidacy"
 )
 
 func TestTurnFollowsFromTargetAndPriorities(t *testing.T) {
-	plain, low, high := recipes.Rank{Name: "plain"}, recipes.Rank{Name: "low", Priority: 1}, recipes.Rank{Name: "high", Priority: 9}
+	plain, low, high := candidacy.Rank{Name: "plain"}, candidacy.Rank{Name: "low", Priority: 1}, candidacy.Rank{Name: "high", Priority: 9}
 	for _, c := range []struct {
 		what     string
 		target   string
 		priority int
-		behind   []recipes.Rank
+		behind   []candidacy.Rank
 		want     turn
 	}{
-		{"no request and no priority", "", 0, []recipes.Rank{plain}, lead},
-		{"the target is behind", "plain", 0, []recipes.Rank{high, plain}, stepBack},
-		{"the target is behind, and the candidate has a priority", "plain", 9, []recipes.Rank{plain}, stepBack},
-		{"the target has left", "gone", 0, []recipes.Rank{plain}, lead},
-		{"the target has left, and another has a priority", "gone", 0, []recipes.Rank{plain, low}, awaitHigher},
-		{"the candidate is the target", "own", 0, []recipes.Rank{high}, lead},
-		{"a higher priority is behind", "", 1, []recipes.Rank{plain, high}, awaitHigher},
-		{"an equal priority is behind", "", 1, []recipes.Rank{low}, lead},
-		{"a lower priority is behind", "", 2, []recipes.Rank{low, plain}, lead},
+		{"no request and no priority", "", 0, []candidacy.Rank{plain}, lead},
+		{"the target is behind", "plain", 0, []candidacy.Rank{high, plain}, stepBack},
+		{"the target is behind, and the candidate has a priority", "plain", 9, []candidacy.Rank{plain}, stepBack},
+		{"the target has left", "gone", 0, []candidacy.Rank{plain}, lead},
+		{"the target has left, and another has a priority", "gone", 0, []candidacy.Rank{plain, low}, awaitHigher},
+		{"the candidate is the target", "own", 0, []candidacy.Rank{high}, lead},
+		{"a higher priority is behind", "", 1, []candidacy.Rank{plain, high}, awaitHigher},
+		{"an equal priority is behind", "", 1, []candidacy.Rank{low}, lead},
+		{"a lower priority is behind", "", 2, []candidacy.Rank{low, plain}, lead},
 	} {
 		require.Equal(t, c.want, turnOf("own", c.target, c.priority, c.behind), c.what)
 	}
 }
 
 func TestSignCountsOnlyForItsFirstCandidateAndFromItsHeir(t *testing.T) {
-	behind := []recipes.Rank{{Name: "low", Priority: 1}, {Name: "high", Priority: 9}, {Name: "later", Priority: 10}}
+	behind := []candidacy.Rank{{Name: "low", Priority: 1}, {Name: "high", Priority: 9}, {Name: "later", Priority: 10}}
 	require.True(t, sign{Format: 1, First: 7, Node: "high"}.isFor(7, 1, behind))
 	require.False(t, sign{Format: 1, First: 7, Node: "high"}.isFor(8, 1, behind), "of another first candidate")
 	require.False(t, sign{Format: 1, First: 7, Node: "low"}.isFor(7, 1, behind), "of no higher priority")

@@ -14,6 +14,8 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/lookup"
+	"github.com/lockkeeper/lockkeeper/internal/node"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -27,10 +29,10 @@ import (
 type Election struct {
 	client      *recipes.Client
 	path        string // below the client's namespace
-	queue       *recipes.Queue
-	value       *recipes.Node                     // what the leader has published
-	handover    *recipes.Node                     // which candidate is to lead next
-	liveness    *recipes.Node                     // that a candidate with a priority lives
+	queue       *queue.Queue
+	value       *node.Node                        // what the leader has published
+	handover    *node.Node                        // which candidate is to lead next
+	liveness    *node.Node                        // that a candidate with a priority lives
 	leaders     *lookup.Source[recipes.Contender] // read for calls of Campaign that are about to time out
 	owner       string
 	stopTimeout time.Duration
@@ -66,19 +68,19 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 	if e.coolDown == 0 {
 		e.coolDown = DefaultCoolDown
 	}
-	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{
+	queue, err := queue.New(client, path, &queue.Options{
 		Owner: opts.Owner, ReleaseTimeout: opts.ReleaseTimeout, LockDelay: opts.LockDelay, Fence: opts.Fence,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("new election: %w", err)
 	}
 	for _, beside := range []struct {
-		node   **recipes.Node
+		node   **node.Node
 		suffix string
 	}{
 		{&e.value, valueSuffix}, {&e.handover, requestSuffix}, {&e.liveness, livenessSuffix},
 	} {
-		if *beside.node, err = recipes.NewNode(client, path+beside.suffix); err != nil {
+		if *beside.node, err = node.New(client, path+beside.suffix); err != nil {
 			return nil, fmt.Errorf("new election: %w", err)
 		}
 	}
@@ -114,7 +116,7 @@ func leaderOf(c recipes.Contender) Leader {
 // that must not obey a former leader checks the token.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	front, err := e.queue.First(ctx)
-	if errors.Is(err, recipes.ErrEmpty) {
+	if errors.Is(err, queue.ErrEmpty) {
 		return Leader{}, &recipes.Error{Op: "leader", Path: e.queue.Path(), Err: ErrNoLeader}
 	}
 	if err != nil {

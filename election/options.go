@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -135,7 +137,7 @@ func (o *Options) check() error {
 			return fmt.Errorf("%s %v is negative", d.name, d.value)
 		}
 	}
-	if err := recipes.CheckPriority(o.Priority); err != nil {
+	if err := protocol.CheckPriority(o.Priority); err != nil {
 		return err
 	}
 	if o.Retry == nil && (o.RetryBackoff != 0 || o.MaxRetryBackoff != 0) {

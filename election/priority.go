@@ -11,12 +11,15 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/candidacy"
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
+	"github.com/lockkeeper/lockkeeper/internal/node"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // MaxPriority is the highest value of Options.Priority.
-const MaxPriority = recipes.MaxPriority
+const MaxPriority = protocol.MaxPriority
 
 // A sign shows to the candidate that could lead that one behind it lives: its node alone does not
 // show that, as it stays until the session of a dead candidate expires.
@@ -37,14 +40,14 @@ func parseSign(data []byte) sign {
 
 // isFor reports whether the sign asks the candidate with that token and priority to yield: when
 // that candidate was the first, its heir has written it.
-func (s sign) isFor(first fencing.Token, priority int, behind []recipes.Rank) bool {
+func (s sign) isFor(first fencing.Token, priority int, behind []candidacy.Rank) bool {
 	return s.First == first && s.Node != "" && s.Node == heir(priority, behind)
 }
 
 // heir returns the name of the first candidate that has a higher priority, an empty name if there is
 // none. Only that one counts: if the first candidate yielded for one behind the heir, and the
 // heir were dead, the heir would be the first, and block the election until its session expires.
-func heir(priority int, behind []recipes.Rank) string {
+func heir(priority int, behind []candidacy.Rank) string {
 	for _, r := range behind {
 		if r.Priority > priority {
 			return r.Name
@@ -55,7 +58,7 @@ func heir(priority int, behind []recipes.Rank) string {
 
 // showLiveness writes a sign for each first candidate whose heir the candidate is, while the
 // candidate waits. An error ends that: then the candidate leads in its turn, as without priority.
-func (c *candidacy) showLiveness(ctx context.Context, p *recipes.Position) {
+func (c *candidate) showLiveness(ctx context.Context, p *candidacy.Position) {
 	e := c.election
 	if err := c.awaitSeniors(ctx, p); err != nil {
 		return
@@ -81,7 +84,7 @@ func (c *candidacy) showLiveness(ctx context.Context, p *recipes.Position) {
 
 // awaitSeniors waits until no candidate ahead has at least this one's priority: until then no candidate yields for this
 // one. It watches the nearest of these. Otherwise each of n candidates would list the queue for each one that leads or yields.
-func (c *candidacy) awaitSeniors(ctx context.Context, p *recipes.Position) error {
+func (c *candidate) awaitSeniors(ctx context.Context, p *candidacy.Position) error {
 	e := c.election
 	for {
 		ahead, err := p.Ahead(ctx)
@@ -92,7 +95,7 @@ func (c *candidacy) awaitSeniors(ctx context.Context, p *recipes.Position) error
 		if name == "" {
 			return nil
 		}
-		node, err := recipes.NewNode(e.client, e.path+"/"+name)
+		node, err := node.New(e.client, e.path+"/"+name)
 		if err != nil {
 			return err
 		}
@@ -103,7 +106,7 @@ func (c *candidacy) awaitSeniors(ctx context.Context, p *recipes.Position) error
 }
 
 // senior returns the name of the last candidate that has at least the priority, an empty name if there is none.
-func senior(priority int, ahead []recipes.Rank) string {
+func senior(priority int, ahead []candidacy.Rank) string {
 	for _, r := range slices.Backward(ahead) {
 		if r.Priority >= priority {
 			return r.Name
@@ -113,7 +116,7 @@ func senior(priority int, ahead []recipes.Rank) string {
 }
 
 // sign writes a sign for the first candidate, unless another one is its heir.
-func (c *candidacy) sign(ctx context.Context, p *recipes.Position, first recipes.Contender) error {
+func (c *candidate) sign(ctx context.Context, p *candidacy.Position, first recipes.Contender) error {
 	ahead, err := p.Ahead(ctx)
 	if err != nil || heir(first.Priority, ahead) != "" {
 		return err
@@ -127,7 +130,7 @@ func (c *candidacy) sign(ctx context.Context, p *recipes.Position, first recipes
 
 // awaitLive waits until a candidate of a higher priority has shown that it lives, and reports
 // whether one did before the end of the priority wait.
-func (c *candidacy) awaitLive(ctx context.Context, p *recipes.Position, behind []recipes.Rank) (bool, error) {
+func (c *candidate) awaitLive(ctx context.Context, p *candidacy.Position, behind []candidacy.Rank) (bool, error) {
 	e := c.election
 	bounded, cancel := context.WithDeadline(ctx, c.until)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -88,6 +89,6 @@ func TestPanicErrorHasValueAndStack(t *testing.T) {
 }
 
 func TestRunRejectsNilWork(t *testing.T) {
-	e := &Election{queue: &recipes.Queue{}}
+	e := &Election{queue: &queue.Queue{}}
 	require.ErrorContains(t, e.Run(t.Context(), nil), "work is nil")
 }

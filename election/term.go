@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/lockkeeper/lockkeeper/internal/node"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -17,8 +19,8 @@ import (
 // Context, Deadline, Check, Commit and Path.
 type Term struct {
 	*recipes.Claim
-	queue    *recipes.Queue
-	value    *recipes.Node
+	queue    *queue.Queue
+	value    *node.Node
 	owner    string
 	election *Election
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -29,7 +30,7 @@ type Options struct {
 // Epochs counts the terms of one election, in its own node. It is safe for concurrent use.
 type Epochs struct {
 	client *recipes.Client
-	node   *recipes.Node
+	node   *node.Node
 	path   string // of the node, below the client's namespace
 	owner  string
 
@@ -58,7 +59,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new epochs", Err: err}
 	}
-	node, err := recipes.NewNode(client, path)
+	node, err := node.New(client, path)
 	if err != nil {
 		return nil, fmt.Errorf("new epochs: %w", err)
 	}

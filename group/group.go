@@ -9,14 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/node"
+	"github.com/lockkeeper/lockkeeper/internal/registration"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // Limits of what a member shows.
 const (
-	MaxID       = 256                         // of an id, in bytes
-	MaxMetadata = recipes.MaxRegistrationData // of the metadata, in bytes: 64 KiB
+	MaxID       = 256                  // of an id, in bytes
+	MaxMetadata = registration.MaxData // of the metadata, in bytes: 64 KiB
 )
 
 // Options are the options of a Group. The zero value of a field means its default.
@@ -32,7 +34,7 @@ type Options struct {
 // Membership. It is safe for concurrent use.
 type Group struct {
 	client  *recipes.Client
-	node    *recipes.Node
+	node    *node.Node
 	path    string // below the client's namespace
 	release time.Duration
 }
@@ -53,7 +55,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Group, error) {
 	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new group", Err: err}
 	}
-	node, err := recipes.NewNode(client, path)
+	node, err := node.New(client, path)
 	if err != nil {
 		return nil, fmt.Errorf("new group: %w", err)
 	}
@@ -81,8 +83,8 @@ func (g *Group) Join(ctx context.Context, id string, metadata []byte) (*Membersh
 	if err := g.node.RefuseQueue(ctx); err != nil {
 		return nil, fmt.Errorf("join: %w", err)
 	}
-	opts := &recipes.RegistrationOptions{ReleaseTimeout: g.release}
-	registration, err := recipes.Register(ctx, g.client, g.path+"/"+id, metadata, opts)
+	opts := &registration.Options{ReleaseTimeout: g.release}
+	registration, err := registration.Register(ctx, g.client, g.path+"/"+id, metadata, opts)
 	if err != nil {
 		return nil, fmt.Errorf("join: %w", err)
 	}
@@ -101,7 +103,7 @@ func (g *Group) check(id string, metadata []byte) error {
 	case len(metadata) > MaxMetadata:
 		return fmt.Errorf("metadata of member %q has %d bytes, over the limit of %d", id, len(metadata), MaxMetadata)
 	}
-	if _, err := recipes.NewNode(g.client, g.path+"/"+id); err != nil {
+	if _, err := node.New(g.client, g.path+"/"+id); err != nil {
 		return fmt.Errorf("id %q: %w", id, err)
 	}
 	return nil

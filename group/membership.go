@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/lockkeeper/lockkeeper/internal/registration"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // A Membership is a member of this process. It lasts until Leave: after the end of a session the
 // client registers the member again in its next one. All methods are safe for concurrent use.
 type Membership struct {
-	registration *recipes.Registration
+	registration *registration.Registration
 	id           string
 }
 

@@ -8,7 +8,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/internal/view"
 )
 
 // Members returns the members as one server shows them, after it has learned what the leader had
@@ -21,7 +21,7 @@ func (g *Group) Members(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("members: %w", err)
 	}
 	for {
-		view, err := g.node.View(ctx)
+		view, err := view.New(ctx, g.node)
 		if err != nil {
 			return Snapshot{}, fmt.Errorf("members: %w", err)
 		}
@@ -59,7 +59,7 @@ func (g *Group) Observe(ctx context.Context) iter.Seq2[Change, error] {
 		}
 		var last *Snapshot
 		for {
-			view, err := g.node.View(ctx)
+			view, err := view.New(ctx, g.node)
 			if err == nil {
 				var more bool
 				more, err = follow(ctx, view, &last, yield)
@@ -79,7 +79,7 @@ func (g *Group) Observe(ctx context.Context) iter.Seq2[Change, error] {
 
 // follow yields the changes since last in one session. It returns why it ended; more is false if the
 // reader has stopped.
-func follow(ctx context.Context, view *recipes.View, last **Snapshot, yield func(Change, error) bool) (more bool, err error) {
+func follow(ctx context.Context, view *view.View, last **Snapshot, yield func(Change, error) bool) (more bool, err error) {
 	r := &reader{view: view}
 	for {
 		snapshot, err := r.read(ctx)
@@ -106,7 +106,7 @@ func follow(ctx context.Context, view *recipes.View, last **Snapshot, yield func
 
 // A reader reads the members again and again in one session, and each only if it has changed.
 type reader struct {
-	view  *recipes.View
+	view  *view.View
 	known map[string]entry // by name
 }
 
@@ -173,7 +173,7 @@ func (r *reader) update(ctx context.Context, names []string) (complete bool, err
 	return len(contents) == len(stale), nil
 }
 
-func (r *reader) snapshot(children recipes.Children) Snapshot {
+func (r *reader) snapshot(children view.Children) Snapshot {
 	s := Snapshot{Members: make([]Member, 0, len(r.known))}
 	if children.Stat != nil {
 		s.Revision = children.Stat.Pzxid

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/group"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -15,7 +16,7 @@ import (
 func TestPathOfQueueIsRefusedAndUnchanged(t *testing.T) {
 	bubble(t, zktest.Options{}, func(s servers) {
 		p := s.process()
-		queue, err := recipes.NewQueue(p.client, path, nil)
+		queue, err := queue.New(p.client, path, nil)
 		require.NoError(s, err)
 		claim, err := queue.Claim(s.Context())
 		require.NoError(s, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockkeeper/lockkeeper/internal/permits"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -17,7 +18,7 @@ var ErrLocked = errors.New("locked")
 var ErrNoHolder = errors.New("no holder")
 
 // ErrNoLimit is returned by a Semaphore without a limit of its own, if no limit is stored.
-var ErrNoLimit = recipes.ErrNoLimit
+var ErrNoLimit = permits.ErrNoLimit
 
 // A HeldError names the holder of a lock or of permits that were not obtained, and of those that
 // Resize was to remove. It matches ErrLocked, and the cause if there is one.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -19,7 +20,7 @@ import (
 // Holder returns.
 func (m *Mutex) Holder(ctx context.Context) (recipes.Contender, error) {
 	first, err := m.queue.First(ctx)
-	if errors.Is(err, recipes.ErrEmpty) {
+	if errors.Is(err, queue.ErrEmpty) {
 		return recipes.Contender{}, &recipes.Error{Op: "holder", Path: m.queue.Path(), Err: ErrNoHolder}
 	}
 	if err != nil {

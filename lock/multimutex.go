@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
+	"github.com/lockkeeper/lockkeeper/internal/together"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -134,13 +135,13 @@ func (m *MultiMutex) lockOnce(ctx context.Context, try bool) ([]*Hold, error) {
 // them is held or queued for: a node that stayed in a queue while the call waits in another one,
 // out of their order, could be part of a circle.
 func (m *MultiMutex) lockTogether(ctx context.Context, holds []*Hold, free []int, try bool) error {
-	parts := make([]recipes.Part, len(free))
+	parts := make([]together.Part, len(free))
 	for i, index := range free {
-		parts[i] = recipes.Part{Queue: m.mutexes[index].queue, Mode: m.mutexes[index].mode}
+		parts[i] = together.Part{Queue: m.mutexes[index].queue, Mode: m.mutexes[index].mode}
 	}
-	take := recipes.ClaimTogether
+	take := together.Claim
 	if try {
-		take = recipes.TryTogether
+		take = together.Try
 	}
 	claims, err := take(ctx, parts...)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/lookup"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -68,8 +70,8 @@ var errFenced = errors.New("a lock-delay and a fence function are possible for a
 // from several processes. It is re-entrant only with Options.Reentrant.
 type Mutex struct {
 	client    *recipes.Client
-	queue     *recipes.Queue
-	mode      recipes.Mode // of Lock and TryLock: see RWMutex.RLocker
+	queue     *queue.Queue
+	mode      protocol.Mode // of Lock and TryLock: see RWMutex.RLocker
 	reentrant bool
 	fenced    bool // Options has a LockDelay or a Fence
 
@@ -92,7 +94,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new lock", Err: err}
 	}
-	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{
+	queue, err := queue.New(client, path, &queue.Options{
 		Owner: opts.Owner, ReleaseTimeout: opts.ReleaseTimeout, LockDelay: opts.LockDelay, Fence: opts.Fence,
 	})
 	if err != nil {
@@ -127,7 +129,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 	return m.lockAs(ctx, m.mode)
 }
 
-func (m *Mutex) lockAs(ctx context.Context, mode recipes.Mode) (*Hold, error) {
+func (m *Mutex) lockAs(ctx context.Context, mode protocol.Mode) (*Hold, error) {
 	if outer := m.outer(ctx); outer != nil {
 		return outer.join(ctx)
 	}
@@ -155,7 +157,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.tryAs(ctx, m.mode)
 }
 
-func (m *Mutex) tryAs(ctx context.Context, mode recipes.Mode) (*Hold, error) {
+func (m *Mutex) tryAs(ctx context.Context, mode protocol.Mode) (*Hold, error) {
 	if outer := m.outer(ctx); outer != nil {
 		return outer.join(ctx)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/registration"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -38,6 +39,6 @@ func TestPathThatEndsLikeAContenderIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, why)
 	_, err = lock.NewSemaphore(client, at, 2, nil)
 	require.ErrorContains(t, err, why)
-	_, err = recipes.Register(t.Context(), client, at, nil, nil)
+	_, err = registration.Register(t.Context(), client, at, nil, nil)
 	require.ErrorContains(t, err, why)
 }

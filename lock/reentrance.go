@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -21,7 +22,7 @@ type lockKey struct {
 // An acquisition is a claim and the open holds that share it: one, or several of a re-entrant lock.
 type acquisition struct {
 	claim *recipes.Claim
-	queue *recipes.Queue
+	queue *queue.Queue
 	key   *lockKey // nil unless the lock is re-entrant
 
 	mu   sync.Mutex // guards open

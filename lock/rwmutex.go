@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/downgrade"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -75,7 +77,7 @@ type WriteHold struct {
 // After a Downgrade, have resources admit the token as a shared one: see fencing.Gate.AdmitShared.
 // Stop writing before the call: the lock does not exclude readers any more.
 func (h *WriteHold) Downgrade(ctx context.Context) error {
-	if err := h.acquisition.queue.Downgrade(ctx, h.Claim); err != nil {
+	if err := downgrade.Claim(ctx, h.Claim); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
 	return nil
@@ -84,13 +86,13 @@ func (h *WriteHold) Downgrade(ctx context.Context) error {
 // Lock waits until the lock is free and takes it for writing. It waits and fails as Mutex.Lock
 // does.
 func (m *RWMutex) Lock(ctx context.Context) (*WriteHold, error) {
-	return writeHold(m.mutex.lockAs(ctx, recipes.Write))
+	return writeHold(m.mutex.lockAs(ctx, protocol.Write))
 }
 
 // TryLock takes the lock for writing if it is free and has no waiters, and otherwise fails as
 // Mutex.TryLock does.
 func (m *RWMutex) TryLock(ctx context.Context) (*WriteHold, error) {
-	return writeHold(m.mutex.tryAs(ctx, recipes.Write))
+	return writeHold(m.mutex.tryAs(ctx, protocol.Write))
 }
 
 func writeHold(hold *Hold, err error) (*WriteHold, error) {
@@ -107,14 +109,14 @@ func writeHold(hold *Hold, err error) (*WriteHold, error) {
 // The Hold is shared: its token is greater than the tokens of all earlier writers, and is admitted by
 // fencing.Gate.AdmitShared.
 func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
-	return m.mutex.lockAs(ctx, recipes.Read)
+	return m.mutex.lockAs(ctx, protocol.Read)
 }
 
 // TryRLock takes the lock for reading if no writer holds it or waits for it. Otherwise its error
 // is a *HeldError, which names the first such writer and matches ErrLocked. It
 // waits for answers only, as Mutex.TryLock does, and creates nothing if it finds a writer.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
-	return m.mutex.tryAs(ctx, recipes.Read)
+	return m.mutex.tryAs(ctx, protocol.Read)
 }
 
 // Do takes the lock for writing, runs f, and releases the lock: see Mutex.Do. f may downgrade the
@@ -138,13 +140,13 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, hold *Hol
 
 // RLocker returns a Mutex whose Lock, TryLock and Do take the lock for reading, as RLock, TryRLock and RDo do: for All, and for code
 // that takes a Mutex. Its holds are shared.
-func (m *RWMutex) RLocker() *Mutex { return m.as(recipes.Read) }
+func (m *RWMutex) RLocker() *Mutex { return m.as(protocol.Read) }
 
 // Locker returns a Mutex whose Lock, TryLock and Do take the lock for writing, as m's do: for All, and for code that takes a
 // Mutex.
-func (m *RWMutex) Locker() *Mutex { return m.as(recipes.Write) }
+func (m *RWMutex) Locker() *Mutex { return m.as(protocol.Write) }
 
-func (m *RWMutex) as(mode recipes.Mode) *Mutex {
+func (m *RWMutex) as(mode protocol.Mode) *Mutex {
 	return &Mutex{client: m.mutex.client, queue: m.mutex.queue, mode: mode, holders: m.mutex.holders}
 }
 

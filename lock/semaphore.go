@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/permits"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -29,11 +31,11 @@ import (
 // A Semaphore is safe for concurrent use.
 type Semaphore struct {
 	mutex   *Mutex // whose queue has the permits
-	permits *recipes.Permits
+	permits *permits.Permits
 }
 
 // MaxPermits is the greatest limit of a Semaphore, 1<<20.
-const MaxPermits = recipes.MaxPermits
+const MaxPermits = protocol.MaxPermits
 
 // SemaphoreOptions are the options of a Semaphore. The zero value of a field means its default.
 //
@@ -70,7 +72,7 @@ func NewSemaphore(client *recipes.Client, path string, limit int, opts *Semaphor
 	if err != nil {
 		return nil, err
 	}
-	permits, err := recipes.NewPermits(mutex.queue, limit)
+	permits, err := permits.New(mutex.queue, limit)
 	if err != nil {
 		return nil, fmt.Errorf("new semaphore: %w", err)
 	}
@@ -109,7 +111,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Permits, error
 
 // grant is Mutex.hold for permits.
 func (s *Semaphore) grant(op string, claim *recipes.Claim, err error) (*Permits, error) {
-	if mismatch := (*recipes.LimitError)(nil); errors.As(err, &mismatch) {
+	if mismatch := (*permits.LimitError)(nil); errors.As(err, &mismatch) {
 		return nil, &recipes.Error{Op: op, Path: s.Path(), Err: &LimitError{Path: mismatch.Path, Limit: mismatch.Limit, Stored: mismatch.Stored}}
 	}
 	hold, err := s.mutex.hold(claim, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -36,7 +37,7 @@ func TestClaimContinuesWhenTheNameOfItsServerHasAnotherAddress(t *testing.T) {
 		})
 		require.NoError(t, err)
 		defer client.Close()
-		queue, err := recipes.NewQueue(client, "/l", nil)
+		queue, err := queue.New(client, "/l", nil)
 		require.NoError(t, err)
 		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
@@ -64,7 +65,7 @@ func TestClientConnectsToAnIPv6Address(t *testing.T) {
 	client, err := recipes.Connect(ctx, servers.Addrs(), &recipes.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer client.Close()
-	queue, err := recipes.NewQueue(client, "/l", nil)
+	queue, err := queue.New(client, "/l", nil)
 	require.NoError(t, err)
 	claim, err := queue.Claim(ctx)
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -41,7 +42,7 @@ func (s servers) crowd() *crowd {
 // gather makes n contenders claim the path that path returns for each, and release it again.
 func (s servers) gather(client *recipes.Client, n int, path func(i int) string) *crowd {
 	c := s.crowd()
-	queues := make(map[string]*recipes.Queue)
+	queues := make(map[string]*queue.Queue)
 	for i := range n {
 		queue := queues[path(i)]
 		if queue == nil {
@@ -54,7 +55,7 @@ func (s servers) gather(client *recipes.Client, n int, path func(i int) string) 
 }
 
 // join makes n more contenders claim the queue, and release it again.
-func (c *crowd) join(queue *recipes.Queue, n int) {
+func (c *crowd) join(queue *queue.Queue, n int) {
 	for range n {
 		c.members.Go(func() {
 			claim, err := queue.Claim(c.ctx)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/candidacy"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -21,12 +23,12 @@ func TestContenderThatStepsBackIsGrantedAfterThoseBehindIt(t *testing.T) {
 		holder, err := queue.Claim(s.Context())
 		require.NoError(s, err)
 
-		var seen []recipes.Rank
+		var seen []candidacy.Rank
 		steps := make(chan *recipes.Claim, 1)
 		go func() {
 			defer close(steps)
-			if claim, err := queue.ClaimWith(s.Context(), recipes.Candidacy{
-				StepsBack: func(_ context.Context, _ *recipes.Position, behind []recipes.Rank) (bool, error) {
+			if claim, err := candidacy.Claim(s.Context(), queue, candidacy.Options{
+				StepsBack: func(_ context.Context, _ *candidacy.Position, behind []candidacy.Rank) (bool, error) {
 					seen = behind
 					return true, nil
 				},
@@ -38,7 +40,7 @@ func TestContenderThatStepsBackIsGrantedAfterThoseBehindIt(t *testing.T) {
 		prefers := make(chan *recipes.Claim, 1)
 		go func() {
 			defer close(prefers)
-			if claim, err := queue.ClaimWith(s.Context(), recipes.Candidacy{Priority: 7}); err == nil {
+			if claim, err := candidacy.Claim(s.Context(), queue, candidacy.Options{Priority: 7}); err == nil {
 				prefers <- claim
 			}
 		}()
@@ -66,8 +68,8 @@ func TestErrorOfStepsBackEndsTheClaimAndLeavesNoNode(t *testing.T) {
 		why := errors.New("undecided")
 		failed := make(chan error, 1)
 		go func() {
-			_, err := queue.ClaimWith(s.Context(), recipes.Candidacy{
-				StepsBack: func(context.Context, *recipes.Position, []recipes.Rank) (bool, error) { return false, why },
+			_, err := candidacy.Claim(s.Context(), queue, candidacy.Options{
+				StepsBack: func(context.Context, *candidacy.Position, []candidacy.Rank) (bool, error) { return false, why },
 			})
 			failed <- err
 		}()
@@ -96,7 +98,7 @@ func TestContenderWhoseNodeIsDeletedWhileItDecidesIsNotGranted(t *testing.T) {
 			holder, err := queue.Claim(s.Context())
 			require.NoError(s, err)
 			var decided []string
-			deletes := func(_ context.Context, p *recipes.Position, _ []recipes.Rank) (bool, error) {
+			deletes := func(_ context.Context, p *candidacy.Position, _ []candidacy.Rank) (bool, error) {
 				if decided = append(decided, p.Name()); len(decided) > 1 {
 					return false, nil
 				}
@@ -109,18 +111,18 @@ func TestContenderWhoseNodeIsDeletedWhileItDecidesIsNotGranted(t *testing.T) {
 				time.Sleep(10 * time.Millisecond) // for the event, and too short for a heartbeat
 				return false, err
 			}
-			claim := func(c recipes.Candidacy) <-chan *recipes.Claim {
+			claim := func(c candidacy.Options) <-chan *recipes.Claim {
 				claims := make(chan *recipes.Claim, 1)
 				go func() {
 					defer close(claims)
-					if claim, err := queue.ClaimWith(s.Context(), c); err == nil {
+					if claim, err := candidacy.Claim(s.Context(), queue, c); err == nil {
 						claims <- claim
 					}
 				}()
 				synctest.Wait()
 				return claims
 			}
-			decides, next := claim(recipes.Candidacy{StepsBack: deletes}), claim(recipes.Candidacy{})
+			decides, next := claim(candidacy.Options{StepsBack: deletes}), claim(candidacy.Options{})
 			require.NoError(s, queue.Release(s.Context(), holder))
 			first := <-next
 			require.NotNil(s, first)
@@ -143,11 +145,11 @@ func TestPositionWritesOnlyWhileItsNodeExists(t *testing.T) {
 		queue, node := s.queue(client, "/l"), s.node(client, "/l-sign")
 		holder, err := queue.Claim(s.Context())
 		require.NoError(s, err)
-		positions := make(chan *recipes.Position, 10)
+		positions := make(chan *candidacy.Position, 10)
 		ctx, cancel := context.WithCancel(s.Context())
 		done := make(chan error, 1)
 		go func() {
-			_, err := queue.ClaimWith(ctx, recipes.Candidacy{Waits: func(_ context.Context, p *recipes.Position) { positions <- p }})
+			_, err := candidacy.Claim(ctx, queue, candidacy.Options{Waits: func(_ context.Context, p *candidacy.Position) { positions <- p }})
 			done <- err
 		}()
 		p := <-positions
@@ -171,8 +173,8 @@ func TestPriorityOutOfRangeIsRejectedAndNamed(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()
 		queue := s.queue(client, "/l")
-		for priority, want := range map[int]string{-1: "priority -1", recipes.MaxPriority + 1: "priority 1001"} {
-			_, err := queue.ClaimWith(s.Context(), recipes.Candidacy{Priority: priority})
+		for priority, want := range map[int]string{-1: "priority -1", protocol.MaxPriority + 1: "priority 1001"} {
+			_, err := candidacy.Claim(s.Context(), queue, candidacy.Options{Priority: priority})
 			require.EqualError(s, err, "claim /l: "+want+": must be 0 to 1000")
 		}
 	})

@@ -3,19 +3,10 @@
 package recipes
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/internal/client"
-	"github.com/lockkeeper/lockkeeper/internal/protocol"
-	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // A Contender is one member of the queue: a waiter or the holder.
@@ -36,13 +27,24 @@ type Contender struct {
 	TTL     time.Duration // of a lease; otherwise the timeout of its session, 0 if that is not known
 	Held    bool          // of a lease or of permits: written as held. Otherwise its position decides
 	Revoked *Revocation   // nil unless it is revoked
-	Lease   *Lease        // nil unless it is a lease
 	Version int32         // of its node
 	Written time.Time     // when this version was written, by the clock of the ensemble's leader
 }
 
-// ErrEmpty is returned when the queue has no contender.
-var ErrEmpty = errors.New("queue is empty")
+// A Kind is a kind of contender.
+type Kind string
+
+// The kinds of contenders. Those of other libraries have none.
+const (
+	KindSession Kind = "session" // its node belongs to a session
+	KindLease   Kind = "lease"   // its node is persistent, and ends with its TTL
+)
+
+// A Revocation is an administrator's decision to end a claim or a lease.
+type Revocation struct {
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+}
 
 // A BusyError is returned when the queue is not empty.
 type BusyError struct {
@@ -57,266 +59,4 @@ func (e *BusyError) Error() string {
 		return e.Path + " was taken by other contenders during the call, which have left"
 	}
 	return fmt.Sprintf("%s is held by %q (%s)", e.Path, e.Front.Owner, e.Front.Name)
-}
-
-// front reads the first of members that still exists.
-func (q *Queue) front(ctx context.Context, s *client.Session, members []protocol.Member) (front Contender, found bool, err error) {
-	return q.frontFor(ctx, s, members, Exclusive)
-}
-
-// frontFor reads the first of members that still exists and conflicts with that mode.
-func (q *Queue) frontFor(ctx context.Context, s *client.Session, members []protocol.Member, mode Mode) (front Contender, found bool, err error) {
-	members = slices.DeleteFunc(members, func(m protocol.Member) bool { return !m.Conflicts(mode) })
-	if members, err = q.order(ctx, s, members); err != nil {
-		return Contender{}, false, err
-	}
-	for _, m := range members {
-		front, err := q.read(ctx, s, m.Name)
-		if errors.Is(err, zk.ErrNoNode) || err == nil && mode == Read && front.Shared {
-			continue
-		}
-		return front, err == nil, err
-	}
-	return Contender{}, false, nil
-}
-
-func (q *Queue) read(ctx context.Context, s *client.Session, name string) (Contender, error) {
-	data, stat, err := s.Get(ctx, q.path+"/"+name)
-	if err != nil {
-		return Contender{}, err
-	}
-	return contenderOf(name, data, stat), nil
-}
-
-// contenderOf returns the contender whose node a read has returned.
-func contenderOf(name string, data []byte, stat *zk.Stat) Contender {
-	r := protocol.DecodeRecord(data)
-	c := Contender{
-		Name: name, Token: fencing.Token(stat.Czxid), Owner: r.Owner, Host: r.Host, PID: r.PID,
-		Since: r.Time, Session: stat.EphemeralOwner, Version: stat.Version, Written: time.UnixMilli(stat.Mtime),
-		Revoked: (*Revocation)(r.Revoked),
-	}
-	m, _ := protocol.ParseMember(name)
-	c.Shared = m.Mode == Read || r.Downgraded(m.Mode)
-	c.Permits, c.Priority = int(m.Weight), int(m.Priority)
-	c.Held = m.Weight > 0 && r.Format == 1 && r.Held
-	if stat.EphemeralOwner == 0 { // the node of a session ends with it, whatever its data is
-		c.Lease = leaseOf(&r)
-	}
-	switch {
-	case c.Lease != nil:
-		c.Kind, c.TTL, c.Held = KindLease, c.Lease.TTL, c.Lease.Held
-	case r.Format == 1 && r.Kind == "":
-		c.Kind, c.TTL = KindSession, time.Duration(r.Timeout)*time.Millisecond
-	}
-	return c
-}
-
-// Contenders returns the contenders in queue order, as the server that this client is
-// connected to sees them: contenders may have joined or left since. It returns none if
-// the queue is empty or its node is missing. It costs one read, and one for each
-// contender, up to 96 of which are in flight at the same time. If four connections in turn
-// end in place of one answer, Contenders returns an error: each of them ends all other
-// requests of the client as well.
-func (q *Queue) Contenders(ctx context.Context) (contenders []Contender, err error) {
-	contenders, _, err = q.FirstContenders(ctx, math.MaxInt)
-	return contenders, err
-}
-
-// FirstContenders is Contenders for the first n of them. more is the number of those behind.
-func (q *Queue) FirstContenders(ctx context.Context, n int) (contenders []Contender, more int, err error) {
-	err = q.withSession(ctx, func(s *client.Session) error {
-		contenders, more, err = q.firstContenders(ctx, s, n)
-		return err
-	})
-	return contenders, more, err
-}
-
-func (q *Queue) firstContenders(ctx context.Context, s *client.Session, n int) (contenders []Contender, more int, err error) {
-	for {
-		lst, err := show(ctx, s, q.path)
-		if err != nil {
-			return nil, 0, err
-		}
-		members, err := q.order(ctx, s, slices.Clone(lst.members))
-		if err != nil {
-			return nil, 0, err
-		}
-		n := min(n, len(members))
-		contenders, err = q.readAll(ctx, s, members[:n])
-		if more = len(members) - n; err != nil || len(contenders) > 0 || more == 0 {
-			return contenders, more, err
-		}
-	}
-}
-
-// readAll reads members, and omits those that no longer exist.
-func (q *Queue) readAll(ctx context.Context, s *client.Session, members []protocol.Member) ([]Contender, error) {
-	all := make([]Contender, len(members))
-	errs := make([]error, len(members))
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	indexes := make([]int, len(members))
-	for i := range indexes {
-		indexes[i] = i
-	}
-	err := session.Each(s.Session, indexes, func(i int) {
-		data, stat, err := s.GetAtMost(ctx, q.path+"/"+members[i].Name)
-		if errs[i] = err; err == nil {
-			all[i] = contenderOf(members[i].Name, data, stat)
-		}
-		if errs[i] != nil && !errors.Is(errs[i], zk.ErrNoNode) {
-			cancel(errs[i]) // the other answers are not needed
-		}
-	})
-	if cause := context.Cause(ctx); cause != nil {
-		return nil, cause
-	}
-	if err != nil {
-		return nil, &Error{Op: "read", Path: q.path, Err: err}
-	}
-	contenders := make([]Contender, 0, len(all))
-	for i, c := range all {
-		if errs[i] == nil {
-			contenders = append(contenders, c)
-		}
-	}
-	return contenders, nil
-}
-
-// First returns the first contender, as the server that this client is connected
-// to sees it, or ErrEmpty. It costs two reads.
-func (q *Queue) First(ctx context.Context) (first Contender, err error) {
-	err = q.withSession(ctx, func(s *client.Session) error {
-		lst, err := list(ctx, s, q.path)
-		if err != nil {
-			return err
-		}
-		front, found, err := q.front(ctx, s, slices.Clone(lst.members))
-		if err == nil && !found {
-			err = &Error{Op: "read", Path: q.path, Err: ErrEmpty}
-		}
-		first = front
-		return err
-	})
-	return first, err
-}
-
-// A Front is the front of a queue at one moment.
-type Front struct {
-	Contender Contender
-	Empty     bool            // the queue is empty, and Contender is not set
-	Changed   <-chan struct{} // closed when the front may have changed
-}
-
-// Front returns the first contender, and watches for a change of it with one watch
-// on that contender's node, however many wait behind it. The view is that of the
-// server that this client is connected to. Changed is also closed when the session
-// is over.
-func (q *Queue) Front(ctx context.Context) (front Front, err error) {
-	err = q.withSession(ctx, func(s *client.Session) error {
-		front, err = q.watchFront(ctx, s)
-		return err
-	})
-	return front, err
-}
-
-func (q *Queue) watchFront(ctx context.Context, s *client.Session) (Front, error) {
-	for {
-		lst, err := list(ctx, s, q.path)
-		if err != nil {
-			return Front{}, err
-		}
-		missing := lst.parent == nil
-		front, found, err := q.front(ctx, s, slices.Clone(lst.members))
-		if err != nil {
-			return Front{}, err
-		}
-		path, kind := q.path+"/"+front.Name, session.WatchNode
-		switch {
-		case missing:
-			path, kind = q.path, session.WatchCreation
-		case !found:
-			path, kind = q.path, session.WatchChildren
-		}
-		w, err := s.Watch(ctx, path, kind)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return Front{}, err
-		}
-		if found {
-			return Front{Contender: front, Changed: w.Fired()}, nil
-		}
-		// A contender that joined before the watch was set does not trigger it.
-		lst, err = list(ctx, s, q.path)
-		if err != nil {
-			return Front{}, err
-		}
-		if (lst.parent == nil) == missing && len(lst.members) == 0 {
-			return Front{Empty: true, Changed: w.Fired()}, nil
-		}
-	}
-}
-
-// withSession runs reads in a session, and again in the next one if the session ends.
-func (q *Queue) withSession(ctx context.Context, reads func(*client.Session) error) error {
-	return q.client.WithSession(ctx, q.path, reads)
-}
-
-// order sorts members, and reads the czxids that it needs for that. It omits members
-// that no longer exist by then.
-func (q *Queue) order(ctx context.Context, s *client.Session, members []protocol.Member) ([]protocol.Member, error) {
-	members, err := q.orderable(ctx, s, members)
-	if err != nil {
-		return nil, err
-	}
-	protocol.Sort(members)
-	return members, nil
-}
-
-// orderable reads the czxid of those members whose number does not give their
-// position. Names do not recur, so each czxid is read once and kept.
-func (q *Queue) orderable(ctx context.Context, s *client.Session, members []protocol.Member) ([]protocol.Member, error) {
-	names := protocol.Unordered(members)
-	if len(names) == 0 {
-		return members, nil
-	}
-	q.mu.Lock()
-	known := q.czxids
-	q.mu.Unlock()
-	present := make(map[string]int64, len(names)) // replaces known, which other goroutines may be reading
-	for _, name := range names {
-		czxid, ok := known[name]
-		if !ok {
-			_, stat, err := s.Get(ctx, q.path+"/"+name)
-			if errors.Is(err, zk.ErrNoNode) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			czxid = stat.Czxid
-		}
-		present[name] = czxid
-	}
-	q.mu.Lock()
-	q.czxids = present
-	q.mu.Unlock()
-	gone := make(map[string]bool, len(names))
-	for _, name := range names {
-		gone[name] = present[name] == 0
-	}
-	ordered := make([]protocol.Member, 0, len(members))
-	for _, m := range members {
-		if gone[m.Name] {
-			continue
-		}
-		if m.Czxid == 0 {
-			m.Czxid = present[m.Name]
-		}
-		ordered = append(ordered, m)
-	}
-	return ordered, nil
 }

@@ -25,16 +25,11 @@ func ExampleDigestMD5() {
 		return
 	}
 	defer client.Close()
-	queue, err := recipes.NewQueue(client, "/ledger", nil)
+	node, err := recipes.NewNode(client, "/ledger")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	claim, err := queue.Claim(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(claim.Check(ctx), queue.Release(ctx, claim))
-	// Output: <nil> <nil>
+	fmt.Println(node.Create(ctx, nil))
+	// Output: <nil>
 }

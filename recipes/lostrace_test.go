@@ -10,24 +10,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/permits"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // loser returns a queue whose client loses races: before each of its joins, which rule counts, winner runs with the queue of another
 // client.
-func (s servers) loser(winner func(*recipes.Queue)) (*recipes.Queue, *zktest.Interceptor) {
+func (s servers) loser(winner func(*queue.Queue)) (*queue.Queue, *zktest.Interceptor) {
 	s.Helper()
 	link := s.Link()
 	own, other := s.queue(s.loaded(recipes.Options{Dial: link.Dial}), "/l/a"), s.queue(s.loaded(recipes.Options{}), "/l/a")
-	for _, q := range []*recipes.Queue{own, other} { // so that both know the path
+	for _, q := range []*queue.Queue{own, other} { // so that both know the path
 		s.take(q)()
 	}
 	return own, link.Intercept(zktest.Rule{Op: "multi", Below: "/l/a", Before: func(zktest.Request) { winner(other) }})
 }
 
 // take takes the claim of a queue, and returns its release.
-func (s servers) take(q *recipes.Queue) func() {
+func (s servers) take(q *queue.Queue) func() {
 	c, err := q.Claim(s.Context())
 	if err != nil {
 		s.Errorf("claim: %v", err)
@@ -42,7 +44,7 @@ func (s servers) take(q *recipes.Queue) func() {
 
 func TestTryReturnsBusyErrorAfterTheSecondLostRace(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
-		own, joins := s.loser(func(other *recipes.Queue) { s.take(other)() })
+		own, joins := s.loser(func(other *queue.Queue) { s.take(other)() })
 		_, err := own.Try(s.Context())
 		busy := (*recipes.BusyError)(nil)
 		require.ErrorAs(s, err, &busy)
@@ -57,7 +59,7 @@ func TestTryReturnsBusyErrorAfterTheSecondLostRace(t *testing.T) {
 func TestTryNamesTheContenderThatWonTheRaces(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		release, won := func() {}, 0
-		own, joins := s.loser(func(other *recipes.Queue) {
+		own, joins := s.loser(func(other *queue.Queue) {
 			release()
 			release = s.take(other)
 			won++
@@ -76,11 +78,11 @@ func TestTryNamesTheContenderThatWonTheRaces(t *testing.T) {
 func TestTryThatLosesRacesGetsPermitsThatAreFree(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		var others []func()
-		own, joins := s.loser(func(other *recipes.Queue) {
+		own, joins := s.loser(func(other *queue.Queue) {
 			if len(others) == 3 {
 				return // it is the transaction that marks the node
 			}
-			p, err := recipes.NewPermits(other, 5)
+			p, err := permits.New(other, 5)
 			if err != nil {
 				s.Errorf("permits: %v", err)
 				return
@@ -92,7 +94,7 @@ func TestTryThatLosesRacesGetsPermitsThatAreFree(t *testing.T) {
 			}
 			others = append(others, func() { require.NoError(s, other.Release(s.Context(), c)) })
 		})
-		p, err := recipes.NewPermits(own, 5)
+		p, err := permits.New(own, 5)
 		require.NoError(s, err)
 		c, err := p.Try(s.Context(), 2)
 		require.NoError(s, err)
@@ -109,7 +111,7 @@ func TestTryThatLosesRacesGetsPermitsThatAreFree(t *testing.T) {
 func TestTryThatLosesRacesForPermitsEndsAndLeavesNoNode(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		release, lost := func() {}, 0
-		own, joins := s.loser(func(other *recipes.Queue) {
+		own, joins := s.loser(func(other *queue.Queue) {
 			switch lost++; lost {
 			case 1, 2:
 				s.take(other)()
@@ -117,7 +119,7 @@ func TestTryThatLosesRacesForPermitsEndsAndLeavesNoNode(t *testing.T) {
 				release = s.take(other) // which counts as all permits
 			}
 		})
-		p, err := recipes.NewPermits(own, 5)
+		p, err := permits.New(own, 5)
 		require.NoError(s, err)
 		_, err = p.Try(s.Context(), 1)
 		busy := (*recipes.BusyError)(nil)
@@ -137,12 +139,12 @@ func TestTriesOfManyClientsTakeFewRoundTripsEach(t *testing.T) {
 		clients   = 32
 		roundTrip = 20 * time.Millisecond
 	)
-	tries := map[string]func(s servers, q *recipes.Queue) func() (*recipes.Claim, error){
-		"claim": func(s servers, q *recipes.Queue) func() (*recipes.Claim, error) {
+	tries := map[string]func(s servers, q *queue.Queue) func() (*recipes.Claim, error){
+		"claim": func(s servers, q *queue.Queue) func() (*recipes.Claim, error) {
 			return func() (*recipes.Claim, error) { return q.Try(s.Context()) }
 		},
-		"permits": func(s servers, q *recipes.Queue) func() (*recipes.Claim, error) {
-			p, err := recipes.NewPermits(q, 2)
+		"permits": func(s servers, q *queue.Queue) func() (*recipes.Claim, error) {
+			p, err := permits.New(q, 2)
 			require.NoError(s, err)
 			return func() (*recipes.Claim, error) { return p.Try(s.Context(), 1) }
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -53,9 +54,9 @@ func (s servers) loaded(opts recipes.Options) *recipes.Client {
 	return client
 }
 
-func (s servers) queue(client *recipes.Client, path string) *recipes.Queue {
+func (s servers) queue(client *recipes.Client, path string) *queue.Queue {
 	s.Helper()
-	queue, err := recipes.NewQueue(client, path, nil)
+	queue, err := queue.New(client, path, nil)
 	require.NoError(s, err)
 	return queue
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -20,9 +19,8 @@ import (
 // A Node is one node that outlives sessions and holds state: holders write it under a
 // claim, and any client may read it. It is safe for concurrent use.
 type Node struct {
-	client *client.Client
-	path   string      // namespace included
-	usable atomic.Bool // RefuseQueue has found that it is no queue
+	engine
+	path string // namespace included
 }
 
 // NewNode returns the node at path, an absolute path to which the client's
@@ -36,7 +34,7 @@ func NewNode(c *Client, path string) (*Node, error) {
 	if err != nil {
 		return nil, &Error{Op: "new node", Err: err}
 	}
-	return &Node{client: e, path: full}, nil
+	return &Node{client.RefTo(e), full}, nil
 }
 
 // Path returns the path of the node, namespace included.
@@ -46,20 +44,11 @@ func (n *Node) Path() string { return n.path }
 // connected to sees it; that server may lag. The error of a missing node is
 // zk.ErrNoNode.
 func (n *Node) Read(ctx context.Context) (data []byte, stat *zk.Stat, err error) {
-	err = n.read(ctx, func(s *client.Session) error {
+	err = client.Of(n).Read(ctx, n.path, func(s *client.Session) error {
 		data, stat, err = s.Get(ctx, n.path)
 		return err
 	})
 	return data, stat, err
-}
-
-// read runs requests that change nothing. So its error is not ErrUncertain if ctx ends before an answer.
-func (n *Node) read(ctx context.Context, requests func(*client.Session) error) error {
-	err := n.client.WithSession(ctx, n.path, requests)
-	if errors.Is(err, sentinel.ErrUncertain) && ctx.Err() != nil {
-		return &Error{Op: "read", Path: n.path, Err: sentinel.WithCtx(ctx, ctx.Err())}
-	}
-	return err
 }
 
 // A Content is the content of a node at one moment.
@@ -72,7 +61,7 @@ type Content struct {
 // Watch reads the node as Read does, and watches for changes, including the creation
 // of a missing node. Changed is also closed when the session is over.
 func (n *Node) Watch(ctx context.Context) (content Content, err error) {
-	err = n.read(ctx, func(s *client.Session) error {
+	err = client.Of(n).Read(ctx, n.path, func(s *client.Session) error {
 		content, err = n.watch(ctx, s)
 		return err
 	})
@@ -124,7 +113,7 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 		return fail(sentinel.ErrNilContext)
 	case c == nil:
 		return fail(errors.New("claim is nil"))
-	case claim.Of(c).Session().Client() != n.client:
+	case claim.Of(c).Session().Client() != client.Of(n):
 		return fail(errors.New("the claim belongs to another client: a transaction can check the claim's node only in its own ensemble"))
 	}
 	if err := c.Err(); err != nil {
@@ -205,15 +194,12 @@ func (n *Node) create(ctx context.Context, c *claim.Claim, data []byte) error {
 	return err
 }
 
-// Children returns the names of the nodes below this one, in no order, as the server that this
-// client is connected to sees them. It returns none if the node is missing.
-func (n *Node) Children(ctx context.Context) (names []string, err error) {
-	err = n.read(ctx, func(s *client.Session) error {
-		names, _, err = s.Children(ctx, n.path)
-		if errors.Is(err, zk.ErrNoNode) {
-			names, err = nil, nil
-		}
-		return err
-	})
-	return names, err
+// Create creates the node with that data, with missing nodes above it as container nodes, unless it exists: then it changes
+// nothing. A node that it creates is persistent.
+//
+// A create that was not answered is repeated. If another client deletes the node in between, the node then exists again. After
+// ErrUncertain, ctx ended before an answer came.
+func (n *Node) Create(ctx context.Context, data []byte) error {
+	c := client.Of(n)
+	return c.Create(ctx, n.path, data, c.ACL())
 }

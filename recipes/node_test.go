@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/node"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -50,16 +52,16 @@ func (s servers) connect() (*recipes.Client, *zktest.Link) {
 
 func (s servers) claim(client *recipes.Client) *recipes.Claim {
 	s.Helper()
-	queue, err := recipes.NewQueue(client, "/l", nil)
+	queue, err := queue.New(client, "/l", nil)
 	require.NoError(s, err)
 	claim, err := queue.Claim(s.Context())
 	require.NoError(s, err)
 	return claim
 }
 
-func (s servers) node(client *recipes.Client, path string) *recipes.Node {
+func (s servers) node(client *recipes.Client, path string) *node.Node {
 	s.Helper()
-	node, err := recipes.NewNode(client, path)
+	node, err := node.New(client, path)
 	require.NoError(s, err)
 	return node
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/permits"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -17,21 +19,21 @@ func permitRequests(t *testing.T, waiters int) (join, handOver float64) {
 	t.Helper()
 	crowded(t, zktest.Options{}, func(s servers) {
 		counted := s.Intercept(zktest.Rule{Below: "/l"})
-		var permits []*recipes.Permits
-		var queues []*recipes.Queue
+		var all []*permits.Permits
+		var queues []*queue.Queue
 		for range 10 {
 			q := s.queue(s.loaded(recipes.Options{}), "/l/permits")
-			p, err := recipes.NewPermits(q, 3)
+			p, err := permits.New(q, 3)
 			require.NoError(s, err)
-			permits, queues = append(permits, p), append(queues, q)
+			all, queues = append(all, p), append(queues, q)
 		}
-		first, err := permits[0].Claim(s.Context(), 3)
+		first, err := all[0].Claim(s.Context(), 3)
 		require.NoError(s, err)
 		began := sum(counted)
 		done := make(chan error)
 		for i := range waiters {
 			go func() {
-				c, err := permits[i%10].Claim(s.Context(), 1+i%2)
+				c, err := all[i%10].Claim(s.Context(), 1+i%2)
 				if err == nil {
 					err = queues[i%10].Release(s.Context(), c)
 				}

@@ -9,14 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/permits"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // permits returns the permits at /l/permits for a client.
-func (s servers) permits(client *recipes.Client, limit int) *recipes.Permits {
+func (s servers) permits(client *recipes.Client, limit int) *permits.Permits {
 	s.Helper()
-	p, err := recipes.NewPermits(s.queue(client, "/l/permits"), limit)
+	p, err := permits.New(s.queue(client, "/l/permits"), limit)
 	require.NoError(s, err)
 	return p
 }
@@ -24,7 +25,7 @@ func (s servers) permits(client *recipes.Client, limit int) *recipes.Permits {
 // burstBehindFirstWaiter makes contenders of ten clients join behind the first waiter, a thousand a
 // second, while so many contenders hold a permit each and there is no other. It returns how many
 // listings the first waiter's client requested. Then release must let the first waiter in within limit.
-func burstBehindFirstWaiter(t *testing.T, holders, joins int, limit time.Duration, release func(s servers, p *recipes.Permits, held []*recipes.Claim)) (listings int) {
+func burstBehindFirstWaiter(t *testing.T, holders, joins int, limit time.Duration, release func(s servers, p *permits.Permits, held []*recipes.Claim)) (listings int) {
 	t.Helper()
 	crowded(t, zktest.Options{}, func(s servers) {
 		holder := s.permits(s.loaded(recipes.Options{}), holders)
@@ -45,7 +46,7 @@ func burstBehindFirstWaiter(t *testing.T, holders, joins int, limit time.Duratio
 		s.queued("/l/permits", holders+1, loadTimeout)
 		ctx, cancel := context.WithCancel(s.Context())
 		done := make(chan error)
-		var clients []*recipes.Permits
+		var clients []*permits.Permits
 		for range 10 {
 			clients = append(clients, s.permits(s.loaded(recipes.Options{}), holders))
 		}
@@ -82,8 +83,8 @@ func burstBehindFirstWaiter(t *testing.T, holders, joins int, limit time.Duratio
 	return listings
 }
 
-func releaseAt(i int) func(servers, *recipes.Permits, []*recipes.Claim) {
-	return func(s servers, _ *recipes.Permits, held []*recipes.Claim) {
+func releaseAt(i int) func(servers, *permits.Permits, []*recipes.Claim) {
+	return func(s servers, _ *permits.Permits, held []*recipes.Claim) {
 		q := s.queue(s.loaded(recipes.Options{}), "/l/permits")
 		require.NoError(s, q.Release(s.Context(), held[i]))
 	}
@@ -91,7 +92,7 @@ func releaseAt(i int) func(servers, *recipes.Permits, []*recipes.Claim) {
 
 func TestBurstOfJoinsCostsFirstWaiterOfPermitsAHandfulOfListings(t *testing.T) {
 	require.LessOrEqual(t, burstBehindFirstWaiter(t, 3, 1000, 0, releaseAt(0)), 4)
-	// A listing of n names is at least n times pacePerMember after the last one.
+	// A listing of n names is at least n times PacePerMember after the last one.
 	require.LessOrEqual(t, burstBehindFirstWaiter(t, 100, 1000, 200*time.Millisecond, releaseAt(50)), 40)
 }
 
@@ -99,7 +100,7 @@ func TestFirstWaiterOfPermitsIsGrantedAfterBurstOfJoins(t *testing.T) {
 	for i := range 3 {
 		burstBehindFirstWaiter(t, 3, 10, 0, releaseAt(i))
 	}
-	burstBehindFirstWaiter(t, 3, 10, 0, func(s servers, p *recipes.Permits, _ []*recipes.Claim) {
+	burstBehindFirstWaiter(t, 3, 10, 0, func(s servers, p *permits.Permits, _ []*recipes.Claim) {
 		// What Resize writes: it takes no permits to raise the limit.
 		require.NoError(s, p.Resize(s.Context(), 4))
 	})

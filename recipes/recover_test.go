@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -56,7 +57,7 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 				claim := s.holds(holder, "/b")
 				r := &recoveries{granted: make(map[fencing.Token]int)}
 				var links []*zktest.Link
-				var queues []*recipes.Queue
+				var queues []*queue.Queue
 				early := s.crowd() // whose nodes the joins check, so that their names have no nonce
 				for i := range sessions {
 					link := s.Link()

@@ -13,14 +13,15 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/registration"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 const registered = "/brokers/ids/7"
 
-func (s servers) register(client *recipes.Client, data string) *recipes.Registration {
+func (s servers) register(client *recipes.Client, data string) *registration.Registration {
 	s.Helper()
-	r, err := recipes.Register(s.Context(), client, registered, []byte(data), nil)
+	r, err := registration.Register(s.Context(), client, registered, []byte(data), nil)
 	require.NoError(s, err)
 	return r
 }
@@ -47,7 +48,7 @@ func (s servers) requireNoNode() {
 }
 
 // awaitState waits for a state.
-func (s servers) awaitState(r *recipes.Registration, is func(recipes.RegistrationState) bool) recipes.RegistrationState {
+func (s servers) awaitState(r *registration.Registration, is func(recipes.RegistrationState) bool) recipes.RegistrationState {
 	s.Helper()
 	for state := range r.States(s.within(time.Minute)) {
 		if is(state) {
@@ -95,7 +96,7 @@ func TestPathOfAnotherSessionIsWaitedFor(t *testing.T) {
 		a, _ := s.connect()
 		b, _ := s.connect()
 		first := s.register(a, "a")
-		_, err := recipes.Register(s.within(3*nodeTimeout), b, registered, []byte("b"), nil)
+		_, err := registration.Register(s.within(3*nodeTimeout), b, registered, []byte("b"), nil)
 		require.ErrorIs(s, err, recipes.ErrTaken)
 		require.ErrorIs(s, err, context.DeadlineExceeded)
 		var taken *recipes.TakenError
@@ -106,7 +107,7 @@ func TestPathOfAnotherSessionIsWaitedFor(t *testing.T) {
 		require.Zero(s, b.OutstandingNodes())
 		s.requireNode(a, "a")
 
-		second := make(chan *recipes.Registration)
+		second := make(chan *registration.Registration)
 		go func() { second <- s.register(b, "b") }()
 		time.Sleep(nodeTimeout)
 		s.requireNode(a, "a")
@@ -122,7 +123,7 @@ func TestRegistrationThatLostItsPathWaitsUntilItIsFree(t *testing.T) {
 		a, link := s.connect()
 		b, _ := s.connect()
 		first := s.register(a, "a")
-		waiting := make(chan *recipes.Registration)
+		waiting := make(chan *registration.Registration)
 		go func() { waiting <- s.register(b, "b") }()
 		synctest.Wait()
 		link.Refuse(true)
@@ -253,7 +254,7 @@ func TestRegistrationEndsWithItsClient(t *testing.T) {
 		require.ErrorIs(s, r.Err(), recipes.ErrClosed)
 		require.ErrorIs(s, r.Update(s.Context(), nil), recipes.ErrClosed)
 		require.ErrorIs(s, r.Unregister(s.Context()), recipes.ErrClosed)
-		_, err := recipes.Register(s.Context(), client, registered, nil, nil)
+		_, err := registration.Register(s.Context(), client, registered, nil, nil)
 		require.ErrorIs(s, err, recipes.ErrClosed)
 		synctest.Wait()
 		s.requireNoNode()
@@ -264,7 +265,7 @@ func TestClientRegistersAPathOnceAtATime(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, link := s.connect()
 		r := s.register(client, "a")
-		_, err := recipes.Register(s.Context(), client, registered, nil, nil)
+		_, err := registration.Register(s.Context(), client, registered, nil, nil)
 		require.ErrorContains(s, err, registered+": this client has already registered the path")
 		s.requireNode(client, "a")
 
@@ -273,7 +274,7 @@ func TestClientRegistersAPathOnceAtATime(t *testing.T) {
 		link.Reset()
 		synctest.Wait()
 		require.ErrorIs(s, r.Unregister(s.Context()), recipes.ErrUncertain)
-		_, err = recipes.Register(s.within(nodeTimeout/8), client, registered, []byte("b"), nil)
+		_, err = registration.Register(s.within(nodeTimeout/8), client, registered, []byte("b"), nil)
 		require.ErrorIs(s, err, context.DeadlineExceeded)
 		link.Refuse(false)
 		r = s.register(client, "b")
@@ -287,7 +288,7 @@ func TestCancelledRegisterLeavesNoNode(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()
 		for d := time.Duration(0); d < 20*time.Millisecond; d += time.Millisecond / 2 {
-			r, err := recipes.Register(s.within(d), client, registered, nil, nil)
+			r, err := registration.Register(s.within(d), client, registered, nil, nil)
 			if err == nil {
 				s.must(r.Unregister(s.Context()))
 				continue
@@ -307,7 +308,7 @@ func TestCreateThatWasNotAnsweredNeverDeletesAnotherSessionsNode(t *testing.T) {
 		// The refusal is lost: b cannot know whether it has created the node.
 		for n := 1; n < 12; n++ {
 			trap := link.LoseReply(n)
-			_, err := recipes.Register(s.within(nodeTimeout/64*time.Duration(n)), b, registered, []byte("b"), nil)
+			_, err := registration.Register(s.within(nodeTimeout/64*time.Duration(n)), b, registered, []byte("b"), nil)
 			require.Error(s, err)
 			time.Sleep(2 * nodeTimeout)
 			s.requireNode(a, "a")
@@ -323,11 +324,11 @@ func TestRefusedRegistrationIsAnErrorImmediately(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()
 		s.must(s.Create(registered, nil))
-		_, err := recipes.Register(s.Context(), client, registered, nil, nil)
+		_, err := registration.Register(s.Context(), client, registered, nil, nil)
 		require.ErrorContains(s, err, registered+": the path has a node that is not ephemeral")
 		_, err = client.Conn().SetACL("/brokers/ids", zk.WorldACL(zk.PermRead), -1)
 		s.must(err)
-		_, err = recipes.Register(s.Context(), client, "/brokers/ids/8", nil, nil)
+		_, err = registration.Register(s.Context(), client, "/brokers/ids/8", nil, nil)
 		require.ErrorIs(s, err, zk.ErrNoAuth)
 		require.Zero(s, client.OutstandingNodes())
 	})
@@ -336,13 +337,13 @@ func TestRefusedRegistrationIsAnErrorImmediately(t *testing.T) {
 func TestInvalidRegistrationIsAnErrorThatNamesIt(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()
-		big := make([]byte, recipes.MaxRegistrationData+1)
+		big := make([]byte, registration.MaxData+1)
 		for _, c := range []struct {
 			ctx    context.Context
 			client *recipes.Client
 			path   string
 			data   []byte
-			opts   *recipes.RegistrationOptions
+			opts   *registration.Options
 			want   string
 		}{
 			{s.Context(), nil, registered, nil, nil, "client is nil"},
@@ -352,9 +353,9 @@ func TestInvalidRegistrationIsAnErrorThatNamesIt(t *testing.T) {
 			{s.Context(), client, "x", nil, nil, "is not absolute"},
 			{s.Context(), client, "/a//b", nil, nil, "empty segment"},
 			{s.Context(), client, registered, big, nil, "data of 65537 bytes is over the limit of 65536"},
-			{s.Context(), client, registered, nil, &recipes.RegistrationOptions{ReleaseTimeout: -1}, "is negative"},
+			{s.Context(), client, registered, nil, &registration.Options{ReleaseTimeout: -1}, "is negative"},
 		} {
-			_, err := recipes.Register(c.ctx, c.client, c.path, c.data, c.opts)
+			_, err := registration.Register(c.ctx, c.client, c.path, c.data, c.opts)
 			require.ErrorContains(s, err, c.want)
 			require.True(s, strings.HasPrefix(err.Error(), "register"), err)
 		}

@@ -11,17 +11,18 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // waitingLease is a lease that waits.
-var waitingLease = recipes.Lease{TTL: time.Minute, Principal: "p", Owner: "o", Requests: []string{"r"}}
+var waitingLease = lease.Lease{TTL: time.Minute, Principal: "p", Owner: "o", Requests: []string{"r"}}
 
 // requests returns the requests of a client about the queue /l.
-func (s servers) requests(client *recipes.Client) *recipes.Requests {
+func (s servers) requests(client *recipes.Client) *lease.Requests {
 	s.Helper()
-	requests, err := s.queue(client, "/l").Requests(s.Context())
+	requests, err := lease.NewRequests(s.Context(), s.queue(client, "/l"))
 	require.NoError(s, err)
 	return requests
 }
@@ -29,17 +30,17 @@ func (s servers) requests(client *recipes.Client) *recipes.Requests {
 func TestRefusedTransactionOfWritesIsSentAgainOneByOne(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		requests := s.requests(s.loaded(recipes.Options{}))
-		var writes []*recipes.LeaseWrite
+		var writes []*lease.Write
 		for range 70 {
 			c, _, err := requests.Create(s.Context(), "hint", waitingLease, nil)
 			require.NoError(s, err)
-			writes = append(writes, &recipes.LeaseWrite{Requests: requests, Contender: c, Lease: *c.Lease})
+			writes = append(writes, &lease.Write{Requests: requests, Contender: c, Lease: *c.Lease})
 		}
 		transactions := s.Intercept(zktest.Rule{Op: "multi"})
-		recipes.WriteAll(s.Context(), writes)
+		lease.WriteAll(s.Context(), writes)
 		require.Equal(s, 2, transactions.Fired(), "at most 64 in one")
 		require.NoError(s, s.Delete("/l/"+writes[5].Contender.Name))
-		recipes.WriteAll(s.Context(), writes)
+		lease.WriteAll(s.Context(), writes)
 		for i, w := range writes {
 			if i == 5 {
 				require.ErrorIs(s, w.Err, zk.ErrNoNode)

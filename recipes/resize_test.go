@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/permits"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // lagging returns permits at two servers, the second of which lags behind: its client still reads the first limit, when the other
 // one has stored the second one.
-func lagging(t *testing.T, first, second int, f func(s servers, fresh *recipes.Permits, stale *recipes.Client)) {
+func lagging(t *testing.T, first, second int, f func(s servers, fresh *permits.Permits, stale *recipes.Client)) {
 	t.Helper()
 	crowded(t, zktest.Options{Servers: 3}, func(s servers) {
 		connect := func(server int) *recipes.Client {
@@ -38,7 +39,7 @@ func lagging(t *testing.T, first, second int, f func(s servers, fresh *recipes.P
 
 func TestResizeAtLaggingServerStoresTheLimitThatItStillReads(t *testing.T) {
 	for _, second := range []int{2, 5} {
-		lagging(t, 3, second, func(s servers, fresh *recipes.Permits, stale *recipes.Client) {
+		lagging(t, 3, second, func(s servers, fresh *permits.Permits, stale *recipes.Client) {
 			require.NoError(s, s.permits(stale, 3).Resize(s.Context(), 3))
 			data, _, err := s.Get("/l/permits-limit")
 			require.NoError(s, err)
@@ -48,21 +49,21 @@ func TestResizeAtLaggingServerStoresTheLimitThatItStillReads(t *testing.T) {
 }
 
 func TestClaimAtLaggingServerIsNotRefusedBecauseOfAnEarlierLimit(t *testing.T) {
-	lagging(t, 3, 5, func(s servers, _ *recipes.Permits, stale *recipes.Client) {
+	lagging(t, 3, 5, func(s servers, _ *permits.Permits, stale *recipes.Client) {
 		p := s.permits(stale, 5)
 		c, err := p.Claim(s.Context(), 5)
 		require.NoError(s, err)
 		require.NoError(s, s.queue(stale, "/l/permits").Release(s.Context(), c))
 	})
-	lagging(t, 3, 5, func(s servers, _ *recipes.Permits, stale *recipes.Client) {
+	lagging(t, 3, 5, func(s servers, _ *permits.Permits, stale *recipes.Client) {
 		c, err := s.permits(stale, 5).Try(s.Context(), 5)
 		require.NoError(s, err)
 		require.NoError(s, s.queue(stale, "/l/permits").Release(s.Context(), c))
 	})
-	lagging(t, 3, 5, func(s servers, _ *recipes.Permits, stale *recipes.Client) {
+	lagging(t, 3, 5, func(s servers, _ *permits.Permits, stale *recipes.Client) {
 		time.Sleep(loadTimeout / 16)
 		_, err := s.permits(stale, 3).Claim(s.Context(), 1)
-		wrong := (*recipes.LimitError)(nil)
+		wrong := (*permits.LimitError)(nil)
 		require.ErrorAs(s, err, &wrong)
 		require.Equal(s, 5, wrong.Stored)
 	})
@@ -79,7 +80,7 @@ func TestPermitsWithoutALimitFollowTheStoredOne(t *testing.T) {
 			func() error { return follower.Resize(s.Context(), 4) },
 		} {
 			err := call()
-			require.ErrorIs(s, err, recipes.ErrNoLimit)
+			require.ErrorIs(s, err, permits.ErrNoLimit)
 			require.ErrorContains(s, err, "/l/permits-limit: no limit is stored")
 		}
 		_, _, err := s.Get("/l/permits-limit")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -128,7 +129,7 @@ func TestDefaultDialResolvesTheNamesOfServersAtEachAttempt(t *testing.T) {
 	client, err := recipes.Connect(ctx, []string{"zk.example.org.:" + port}, &recipes.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer client.Close()
-	queue, err := recipes.NewQueue(client, "/l", nil)
+	queue, err := queue.New(client, "/l", nil)
 	require.NoError(t, err)
 	claim, err := queue.Claim(ctx)
 	require.NoError(t, err)

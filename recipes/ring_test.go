@@ -10,18 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/ring"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-func (s servers) ring(client *recipes.Client) *recipes.Ring {
+func (s servers) ring(client *recipes.Client) *ring.Ring {
 	s.Helper()
-	ring, err := recipes.NewRing(client, "/admin/actions", 3, nil)
+	ring, err := ring.New(client, "/admin/actions", 3, nil)
 	require.NoError(s, err)
 	return ring
 }
 
-func (s servers) entries(ring *recipes.Ring) (data []string) {
+func (s servers) entries(ring *ring.Ring) (data []string) {
 	s.Helper()
 	for e, err := range ring.Entries(s.Context()) {
 		require.NoError(s, err)
@@ -41,7 +42,7 @@ func TestRingKeepsNewestEntriesOfAllClients(t *testing.T) {
 	withServers(t, func(s servers) {
 		one, _ := s.connect()
 		two, _ := s.connect()
-		rings := []*recipes.Ring{s.ring(one), s.ring(two)}
+		rings := []*ring.Ring{s.ring(one), s.ring(two)}
 		require.Empty(s, s.entries(rings[0]), "no client has appended yet")
 		for i := range 5 {
 			ring := rings[i%2]
@@ -84,9 +85,9 @@ func TestRingThatIsNotUsableIsRefused(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()
 		for _, err := range []error{
-			func() error { _, err := recipes.NewRing(nil, "/a", 1, nil); return err }(),
-			func() error { _, err := recipes.NewRing(client, "a", 1, nil); return err }(),
-			func() error { _, err := recipes.NewRing(client, "/a", 0, nil); return err }(),
+			func() error { _, err := ring.New(nil, "/a", 1, nil); return err }(),
+			func() error { _, err := ring.New(client, "a", 1, nil); return err }(),
+			func() error { _, err := ring.New(client, "/a", 0, nil); return err }(),
 		} {
 			require.ErrorContains(s, err, "new ring")
 		}

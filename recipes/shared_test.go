@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/downgrade"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -17,12 +20,12 @@ import (
 // A claiming is a contender of a queue, which one client makes.
 type claiming struct {
 	servers
-	queue *recipes.Queue
+	queue *queue.Queue
 	got   chan *recipes.Claim
 }
 
 // claiming makes a contender of /l, and waits until it is in the queue as the n-th node.
-func (s servers) claiming(queue *recipes.Queue, mode recipes.Mode, n int) *claiming {
+func (s servers) claiming(queue *queue.Queue, mode protocol.Mode, n int) *claiming {
 	s.Helper()
 	c := &claiming{s, queue, make(chan *recipes.Claim, 1)}
 	go func() {
@@ -61,10 +64,10 @@ func TestReaderBehindWaitingWriterWaits(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		queue := s.queue(s.loaded(recipes.Options{}), "/l")
 		other := s.queue(s.loaded(recipes.Options{}), "/l")
-		first := s.claiming(queue, recipes.Write, 1)
+		first := s.claiming(queue, protocol.Write, 1)
 		held := first.granted()
-		r1, r2 := s.claiming(queue, recipes.Read, 2), s.claiming(other, recipes.Read, 3)
-		writer, r3 := s.claiming(other, recipes.Write, 4), s.claiming(queue, recipes.Read, 5)
+		r1, r2 := s.claiming(queue, protocol.Read, 2), s.claiming(other, protocol.Read, 3)
+		writer, r3 := s.claiming(other, protocol.Write, 4), s.claiming(queue, protocol.Read, 5)
 		r1.waits()
 		first.release(held)
 		c1, c2 := r1.granted(), r2.granted()
@@ -90,12 +93,12 @@ func TestReaderBehindWaitingWriterWaits(t *testing.T) {
 func TestReaderWhoseNearestWriterGivesUpWaitsForTheOthers(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		queue := s.queue(s.loaded(recipes.Options{}), "/l")
-		holder := s.claiming(queue, recipes.Write, 1)
+		holder := s.claiming(queue, protocol.Write, 1)
 		held := holder.granted()
 		crowd := s.crowd()
 		crowd.join(queue, 7)
 		s.queued("/l", 8, loadTimeout)
-		reader := s.claiming(s.queue(s.loaded(recipes.Options{}), "/l"), recipes.Read, 9)
+		reader := s.claiming(s.queue(s.loaded(recipes.Options{}), "/l"), protocol.Read, 9)
 		crowd.disperse()
 		reader.waits()
 		holder.release(held)
@@ -106,19 +109,19 @@ func TestReaderWhoseNearestWriterGivesUpWaitsForTheOthers(t *testing.T) {
 func TestLocksAndReadersOfOnePathExcludeEachOther(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		queue := s.queue(s.loaded(recipes.Options{}), "/l")
-		reader := s.claiming(queue, recipes.Read, 1)
+		reader := s.claiming(queue, protocol.Read, 1)
 		held := reader.granted()
 		_, err := queue.Try(s.Context())
 		var busy *recipes.BusyError
 		require.ErrorAs(s, err, &busy)
 		require.True(s, busy.Front.Shared)
-		second, err := queue.TryAs(s.Context(), recipes.Read)
+		second, err := queue.TryAs(s.Context(), protocol.Read)
 		require.NoError(s, err)
-		mutex := s.claiming(queue, recipes.Exclusive, 3)
-		_, err = queue.TryAs(s.Context(), recipes.Read)
+		mutex := s.claiming(queue, protocol.Exclusive, 3)
+		_, err = queue.TryAs(s.Context(), protocol.Read)
 		require.ErrorAs(s, err, &busy)
 		require.False(s, busy.Front.Shared, "the lock that waits")
-		late := s.claiming(queue, recipes.Read, 4)
+		late := s.claiming(queue, protocol.Read, 4)
 		reader.release(held)
 		mutex.waits()
 		reader.release(second)
@@ -132,12 +135,12 @@ func TestLocksAndReadersOfOnePathExcludeEachOther(t *testing.T) {
 func TestDowngradeLetsReadersInAndNoWriter(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		queue, other := s.queue(s.loaded(recipes.Options{}), "/l"), s.queue(s.loaded(recipes.Options{}), "/l")
-		holder := s.claiming(queue, recipes.Write, 1)
+		holder := s.claiming(queue, protocol.Write, 1)
 		held := holder.granted()
-		reader, writer := s.claiming(other, recipes.Read, 2), s.claiming(other, recipes.Write, 3)
-		late := s.claiming(other, recipes.Read, 4)
-		require.NoError(s, queue.Downgrade(s.Context(), held))
-		require.NoError(s, queue.Downgrade(s.Context(), held), "again")
+		reader, writer := s.claiming(other, protocol.Read, 2), s.claiming(other, protocol.Write, 3)
+		late := s.claiming(other, protocol.Read, 4)
+		require.NoError(s, downgrade.Claim(s.Context(), held))
+		require.NoError(s, downgrade.Claim(s.Context(), held), "again")
 		require.True(s, held.Shared())
 		shared := reader.granted()
 		writer.waits()
@@ -147,16 +150,16 @@ func TestDowngradeLetsReadersInAndNoWriter(t *testing.T) {
 		require.NoError(s, held.Check(s.Context()))
 		_, err := held.Commit(s.Context())
 		require.NoError(s, err)
-		require.ErrorContains(s, other.Downgrade(s.Context(), shared), "mode Write")
+		require.ErrorContains(s, downgrade.Claim(s.Context(), shared), "mode Write")
 		holder.release(held)
 		writer.waits()
 		reader.release(shared)
 		writer.release(writer.granted())
 		late.release(late.granted())
-		again, err := queue.TryAs(s.Context(), recipes.Write)
+		again, err := queue.TryAs(s.Context(), protocol.Write)
 		require.NoError(s, err)
-		require.NoError(s, queue.Downgrade(s.Context(), again))
-		second, err := other.TryAs(s.Context(), recipes.Read)
+		require.NoError(s, downgrade.Claim(s.Context(), again))
+		second, err := other.TryAs(s.Context(), protocol.Read)
 		require.NoError(s, err, "the front was downgraded")
 		reader.release(second)
 		holder.release(again)
@@ -167,10 +170,10 @@ func TestDowngradeThatIsNotAnsweredIsFoundOut(t *testing.T) {
 	for _, lost := range []zktest.Direction{zktest.ToServer, zktest.ToClient} {
 		crowded(t, zktest.Options{}, func(s servers) {
 			queue, other := s.queue(s.loaded(recipes.Options{}), "/l"), s.queue(s.loaded(recipes.Options{}), "/l")
-			held := s.claiming(queue, recipes.Write, 1).granted()
-			reader := s.claiming(other, recipes.Read, 2)
+			held := s.claiming(queue, protocol.Write, 1).granted()
+			reader := s.claiming(other, protocol.Read, 2)
 			writes := s.Intercept(zktest.Rule{Op: "setData", Below: "/l", Times: 1, Lose: lost})
-			require.NoError(s, queue.Downgrade(s.Context(), held))
+			require.NoError(s, downgrade.Claim(s.Context(), held))
 			require.Equal(s, 1, writes.Fired())
 			shared := reader.granted()
 			time.Sleep(2 * loadTimeout)
@@ -185,7 +188,7 @@ func TestDowngradeThatIsNotAnsweredIsFoundOut(t *testing.T) {
 func TestCommitsBesideDowngradeAreCarriedOut(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		queue := s.queue(s.loaded(recipes.Options{}), "/l")
-		held := s.claiming(queue, recipes.Write, 1).granted()
+		held := s.claiming(queue, protocol.Write, 1).granted()
 		commits := s.Intercept(zktest.Rule{Op: "multi", Times: 3, Hold: zktest.ToServer})
 		var all sync.WaitGroup
 		for range 3 {
@@ -196,7 +199,7 @@ func TestCommitsBesideDowngradeAreCarriedOut(t *testing.T) {
 			})
 		}
 		all.Go(func() {
-			if err := queue.Downgrade(s.Context(), held); err != nil {
+			if err := downgrade.Claim(s.Context(), held); err != nil {
 				s.Errorf("downgrade: %v", err)
 			}
 		})
@@ -211,13 +214,15 @@ func TestCommitsBesideDowngradeAreCarriedOut(t *testing.T) {
 func TestRevocationAfterDowngradeEndsTheClaim(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		queue := s.queue(s.loaded(recipes.Options{}), "/l")
-		held := s.claiming(queue, recipes.Write, 1).granted()
+		held := s.claiming(queue, protocol.Write, 1).granted()
 		requests := s.requests(s.loaded(recipes.Options{}))
-		require.NoError(s, queue.Downgrade(s.Context(), held))
+		require.NoError(s, downgrade.Claim(s.Context(), held))
 		first, err := queue.First(s.Context())
 		require.NoError(s, err)
 		require.True(s, first.Shared)
-		require.True(s, first.Revocable())
+		read, err := requests.Read(s.Context(), first.Name)
+		require.NoError(s, err)
+		require.True(s, read.Revocable())
 		require.NoError(s, requests.Revoke(s.Context(), first.Name, recipes.Revocation{By: "admin", Reason: "maintenance"}))
 		<-held.Done()
 		require.ErrorIs(s, held.Err(), recipes.ErrRevoked)
@@ -229,14 +234,14 @@ func TestRevocationAfterDowngradeEndsTheClaim(t *testing.T) {
 func TestDowngradeOfRevokedClaimReturnsTheLoss(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		queue := s.queue(s.loaded(recipes.Options{}), "/l")
-		held := s.claiming(queue, recipes.Write, 1).granted()
+		held := s.claiming(queue, protocol.Write, 1).granted()
 		first, err := queue.First(s.Context())
 		require.NoError(s, err)
 		requests := s.requests(s.loaded(recipes.Options{}))
 		require.NoError(s, requests.Revoke(s.Context(), first.Name, recipes.Revocation{By: "admin"}))
-		require.ErrorIs(s, queue.Downgrade(s.Context(), held), recipes.ErrRevoked)
+		require.ErrorIs(s, downgrade.Claim(s.Context(), held), recipes.ErrRevoked)
 		require.False(s, held.Shared())
-		require.ErrorIs(s, queue.Downgrade(s.Context(), held), recipes.ErrLost)
+		require.ErrorIs(s, downgrade.Claim(s.Context(), held), recipes.ErrLost)
 	})
 }
 
@@ -246,9 +251,9 @@ func TestReadersThatWakeTogetherListNothing(t *testing.T) {
 			clients, readers := size.clients, size.readers
 			crowded(t, zktest.Options{}, func(s servers) {
 				writers := s.queue(s.loaded(recipes.Options{}), "/l")
-				first := s.claiming(writers, recipes.Write, 1)
+				first := s.claiming(writers, protocol.Write, 1)
 				held := first.granted()
-				second := s.claiming(writers, recipes.Write, 2)
+				second := s.claiming(writers, protocol.Write, 2)
 				var granted, released sync.WaitGroup
 				release := make(chan struct{})
 				for i := range clients {
@@ -256,7 +261,7 @@ func TestReadersThatWakeTogetherListNothing(t *testing.T) {
 					for range readers / clients {
 						granted.Add(1)
 						released.Go(func() {
-							claim, err := queue.ClaimAs(s.Context(), recipes.Read)
+							claim, err := queue.ClaimAs(s.Context(), protocol.Read)
 							granted.Done()
 							<-release
 							if err == nil {

@@ -12,14 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // fencedBy returns the queue /l of a client, with the fence function.
-func (s servers) fencedBy(client *recipes.Client, fence func(context.Context, recipes.FormerHolder) error) *recipes.Queue {
+func (s servers) fencedBy(client *recipes.Client, fence func(context.Context, recipes.FormerHolder) error) *queue.Queue {
 	s.Helper()
-	q, err := recipes.NewQueue(client, "/l", &recipes.QueueOptions{Fence: fence})
+	q, err := queue.New(client, "/l", &queue.Options{Fence: fence})
 	require.NoError(s, err)
 	return q
 }
@@ -96,7 +97,7 @@ func TestErrorOfTheFenceFunctionIsReturnedWhateverItWraps(t *testing.T) {
 func TestReleaseOvertakenByTheEndOfTheSessionIsUncertainIfTheBreadcrumbStays(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, link := s.connect()
-		q, err := recipes.NewQueue(client, "/l", &recipes.QueueOptions{LockDelay: lockDelay, ReleaseTimeout: time.Minute})
+		q, err := queue.New(client, "/l", &queue.Options{LockDelay: lockDelay, ReleaseTimeout: time.Minute})
 		s.must(err)
 		c := s.claimOf(q)
 		link.Hold(zktest.Both)

@@ -13,6 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/permits"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/together"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -24,14 +28,14 @@ const breadcrumbPath = "/l-breadcrumb"
 const lockDelay = nodeTimeout / 16
 
 // delayed returns the queue /l of a client, with the lock-delay.
-func (s servers) delayed(client *recipes.Client) *recipes.Queue {
+func (s servers) delayed(client *recipes.Client) *queue.Queue {
 	s.Helper()
-	q, err := recipes.NewQueue(client, "/l", &recipes.QueueOptions{LockDelay: lockDelay})
+	q, err := queue.New(client, "/l", &queue.Options{LockDelay: lockDelay})
 	require.NoError(s, err)
 	return q
 }
 
-func (s servers) claimOf(q *recipes.Queue) *recipes.Claim {
+func (s servers) claimOf(q *queue.Queue) *recipes.Claim {
 	s.Helper()
 	c, err := q.Claim(s.Context())
 	require.NoError(s, err)
@@ -39,7 +43,7 @@ func (s servers) claimOf(q *recipes.Queue) *recipes.Claim {
 }
 
 // cycle claims a known path and releases it, and returns the number of requests of each.
-func (s servers) cycle(q *recipes.Queue) (claim, release int) {
+func (s servers) cycle(q *queue.Queue) (claim, release int) {
 	s.Helper()
 	s.must(q.Release(s.Context(), s.claimOf(q)))
 	counted := s.Intercept(zktest.Rule{When: func(r zktest.Request) bool {
@@ -64,7 +68,7 @@ func TestBreadcrumbCostsTwoRequestsPerClaimAndNonePerRelease(t *testing.T) {
 		t.Logf("%d requests to claim, %d to release", claim, release)
 		require.Equal(s, 3, claim, "join, read the breadcrumb, write it")
 		require.Equal(s, 1, release, "delete the node and clear the breadcrumb")
-		plain, err := recipes.NewQueue(client, "/plain", nil)
+		plain, err := queue.New(client, "/plain", nil)
 		s.must(err)
 		claim, release = s.cycle(plain)
 		require.Equal(s, 1, claim)
@@ -126,23 +130,23 @@ func TestQueueWithLockDelayRefusesSharedAndJointClaims(t *testing.T) {
 		client, _ := s.connect()
 		q := s.delayed(client)
 		const why = "a lock-delay and a fence function are possible for exclusive claims only"
-		for _, mode := range []recipes.Mode{recipes.Read, recipes.Write} {
+		for _, mode := range []protocol.Mode{protocol.Read, protocol.Write} {
 			_, err := q.ClaimAs(s.Context(), mode)
 			require.EqualError(s, err, "claim /l: "+why)
 			_, err = q.TryAs(s.Context(), mode)
 			require.EqualError(s, err, "claim /l: "+why)
 		}
-		_, err := recipes.NewPermits(q, 3)
+		_, err := permits.New(q, 3)
 		require.EqualError(s, err, "new permits /l: "+why)
-		plain, err := recipes.NewQueue(client, "/m", nil)
+		plain, err := queue.New(client, "/m", nil)
 		s.must(err)
-		_, err = recipes.ClaimTogether(s.Context(), recipes.Part{Queue: plain}, recipes.Part{Queue: q})
+		_, err = together.Claim(s.Context(), together.Part{Queue: plain}, together.Part{Queue: q})
 		require.EqualError(s, err, "claim /l: a queue with a lock-delay or a fence function is claimed alone")
-		require.NotErrorIs(s, err, recipes.ErrApart)
+		require.NotErrorIs(s, err, together.ErrApart)
 		require.Zero(s, client.OutstandingNodes())
-		_, err = recipes.NewQueue(client, "/l", &recipes.QueueOptions{LockDelay: -1})
+		_, err = queue.New(client, "/l", &queue.Options{LockDelay: -1})
 		require.EqualError(s, err, "new queue: lock-delay -1ns is negative")
-		_, err = recipes.NewQueue(client, "/"+strings.Repeat("x/", 10), &recipes.QueueOptions{LockDelay: 1})
+		_, err = queue.New(client, "/"+strings.Repeat("x/", 10), &queue.Options{LockDelay: 1})
 		require.ErrorContains(s, err, "new queue: ")
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -20,7 +21,7 @@ func TestRequestOfAClaimThatAServerThrottlesIsRepeatedWithBackOff(t *testing.T) 
 		t.Run(op, func(t *testing.T) {
 			withServers(t, func(s servers) {
 				client, link := s.connect()
-				q, err := recipes.NewQueue(client, "/l/a", nil)
+				q, err := queue.New(client, "/l/a", nil)
 				s.must(err)
 				throttled := link.Intercept(zktest.Rule{Op: op, Times: 2, Fail: zktest.ErrThrottled})
 				began := time.Now()
@@ -46,7 +47,7 @@ func TestRequestOfAClaimThatAServerThrottlesIsRepeatedWithBackOff(t *testing.T) 
 func TestJoinThatAServerKeepsThrottlingEndsWithItsContextAndCreatesNothing(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, link := s.connect()
-		q, err := recipes.NewQueue(client, "/l/a", nil)
+		q, err := queue.New(client, "/l/a", nil)
 		s.must(err)
 		throttled := link.Intercept(zktest.Rule{Op: "multi", Fail: zktest.ErrThrottled})
 		ctx, cancel := context.WithTimeout(s.Context(), 10*nodeTimeout)
@@ -64,7 +65,7 @@ func TestJoinThatAServerKeepsThrottlingEndsWithItsContextAndCreatesNothing(t *te
 func TestProofOfAGrantThatAServerThrottlesIsRepeatedWithBackOff(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, link := s.connect()
-		q, err := recipes.NewQueue(client, "/l/a", nil)
+		q, err := queue.New(client, "/l/a", nil)
 		s.must(err)
 		c, err := q.Claim(s.Context())
 		s.must(err)
@@ -82,7 +83,7 @@ func TestProofOfAGrantThatAServerThrottlesIsRepeatedWithBackOff(t *testing.T) {
 func TestParentsThatAreReapedWhileAPathIsCreatedAreCreatedAgain(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, link := s.connect()
-		q, err := recipes.NewQueue(client, "/x/y/z", nil)
+		q, err := queue.New(client, "/x/y/z", nil)
 		s.must(err)
 		reaped := 0
 		link.Intercept(zktest.Rule{Op: "createContainer", Below: "/x", Before: func(zktest.Request) {

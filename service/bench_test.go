@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service"
@@ -274,7 +275,7 @@ func (s *bench) crowd(spread time.Duration) {
 // joined waits until a key has so many contenders.
 func (s *bench) joined(key string, contenders int) {
 	s.b.Helper()
-	node, err := recipes.NewNode(s.library, s.root+"/team/"+key)
+	node, err := node.New(s.library, s.root+"/team/"+key)
 	require.NoError(s.b, err)
 	for {
 		names, err := node.Children(s.b.Context())

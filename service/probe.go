@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/lease"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -23,7 +25,7 @@ const (
 // has lost its quorum still answers reads: so the probe sends a check of a node that does not exist, which only a quorum
 // can refuse.
 type probe struct {
-	queue *recipes.Queue
+	queue *queue.Queue
 
 	mu  sync.Mutex
 	err error // guarded by mu: of the last check
@@ -31,7 +33,7 @@ type probe struct {
 
 // newProbe returns a probe that checks below path, where no node ever is.
 func newProbe(client *recipes.Client, path string) (*probe, error) {
-	queue, err := recipes.NewQueue(client, path, nil)
+	queue, err := queue.New(client, path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (p *probe) run(ctx context.Context) {
 func (p *probe) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	requests, err := p.queue.Requests(ctx)
+	requests, err := lease.NewRequests(ctx, p.queue)
 	if err == nil {
 		err = requests.Check(ctx, "missing")
 	}

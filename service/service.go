@@ -27,7 +27,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
+	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/actions"
 	"github.com/lockkeeper/lockkeeper/service/internal/api"
@@ -105,7 +106,7 @@ func serve(
 	running.Go(func() { past.Run(background) })
 	running.Go(func() { f.watch(background, c.Logger) })
 	running.Go(func() { f.reopen(background, c) })
-	root, err := recipes.NewNode(client, c.Root)
+	root, err := node.New(client, c.Root)
 	if err != nil {
 		return err
 	}

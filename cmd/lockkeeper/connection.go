@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockkeeper/lockkeeper/internal/connectstring"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -123,7 +124,7 @@ func (c *connection) connect(ctx context.Context, owner string, stderr io.Writer
 }
 
 // queue connects, and returns the queue at path. The caller closes the client.
-func (c *connection) queue(cmd *cobra.Command, path string) (*recipes.Client, *recipes.Queue, error) {
+func (c *connection) queue(cmd *cobra.Command, path string) (*recipes.Client, *queue.Queue, error) {
 	if err := absolute(path); err != nil {
 		return nil, nil, err
 	}
@@ -131,7 +132,7 @@ func (c *connection) queue(cmd *cobra.Command, path string) (*recipes.Client, *r
 	if err != nil {
 		return nil, nil, err
 	}
-	queue, err := recipes.NewQueue(client, path, nil)
+	queue, err := queue.New(client, path, nil)
 	if err != nil {
 		client.Close()
 		return nil, nil, usageErrorf("%w", err)

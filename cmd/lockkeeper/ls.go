@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -91,7 +92,7 @@ func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []
 	rows := make([]listRow, 0, len(queues))
 	for _, r := range results {
 		switch {
-		case errors.Is(r.err, recipes.ErrEmpty):
+		case errors.Is(r.err, queue.ErrEmpty):
 			continue
 		case r.err != nil:
 			return nil, r.err
@@ -103,23 +104,23 @@ func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []
 
 // row reads the holder of a queue, and all contenders only if some can hold beside others: then their number is not that of the
 // waiters.
-func (c *connection) row(ctx context.Context, client *recipes.Client, q listed) (listRow, error) {
-	queue, err := recipes.NewQueue(client, q.path, nil)
+func (c *connection) row(ctx context.Context, client *recipes.Client, l listed) (listRow, error) {
+	q, err := queue.New(client, l.path, nil)
 	if err != nil {
 		return listRow{}, err
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	if slices.ContainsFunc(q.contenders, sharingName.MatchString) {
-		contenders, err := queue.Contenders(ctx)
-		state := stateOf(q.path, contenders)
+	if slices.ContainsFunc(l.contenders, sharingName.MatchString) {
+		contenders, err := q.Contenders(ctx)
+		state := stateOf(l.path, contenders)
 		if err == nil && state.Holder == nil {
-			err = recipes.ErrEmpty
+			err = queue.ErrEmpty
 		}
-		return listRow{q.path, state.Holder, state.Waiters}, err
+		return listRow{l.path, state.Holder, state.Waiters}, err
 	}
-	holder, err := queue.First(ctx)
-	return listRow{q.path, contenderOf(holder), len(q.contenders) - 1}, err
+	holder, err := q.First(ctx)
+	return listRow{l.path, contenderOf(holder), len(l.contenders) - 1}, err
 }
 
 func printRows(out io.Writer, rows []listRow, asJSON bool) error {

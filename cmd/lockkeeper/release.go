@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -41,18 +42,18 @@ granted to the next contender once the holder must have stopped.`,
 			if args.service.url != "" {
 				return args.service.release(cmd, args, paths[0])
 			}
-			client, queue, err := args.connection.queue(cmd, paths[0])
+			client, q, err := args.connection.queue(cmd, paths[0])
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			released, err := args.release(cmd.Context(), client, queue)
+			released, err := args.release(cmd.Context(), client, q)
 			if err != nil {
 				return err
 			}
 			logError(cmd.ErrOrStderr(), stillWorking)
 			return printText(cmd, fmt.Sprintf("released %s: node %s, token %v, owner %q, reason %q\n",
-				queue.Path(), released.Name, released.Token, printable(released.Owner), args.reason))
+				q.Path(), released.Name, released.Token, printable(released.Owner), args.reason))
 		},
 	}
 	flags := cmd.Flags()
@@ -110,15 +111,15 @@ func (a *releaseArguments) check(cmd *cobra.Command, path string) error {
 }
 
 // release deletes the node of the first contender, and returns that contender.
-func (a *releaseArguments) release(ctx context.Context, client *recipes.Client, queue *recipes.Queue) (recipes.Contender, error) {
+func (a *releaseArguments) release(ctx context.Context, client *recipes.Client, q *queue.Queue) (recipes.Contender, error) {
 	fail := func(err error) (recipes.Contender, error) {
-		return recipes.Contender{}, &recipes.Error{Op: "release", Path: queue.Path(), Err: err}
+		return recipes.Contender{}, &recipes.Error{Op: "release", Path: q.Path(), Err: err}
 	}
 	ctx, cancel := a.connection.bound(ctx)
 	defer cancel()
-	front, err := queue.First(ctx)
+	front, err := q.First(ctx)
 	switch {
-	case errors.Is(err, recipes.ErrEmpty):
+	case errors.Is(err, queue.ErrEmpty):
 		return fail(errors.New("no contender: there is nothing to release"))
 	case err != nil:
 		return recipes.Contender{}, err
@@ -126,7 +127,7 @@ func (a *releaseArguments) release(ctx context.Context, client *recipes.Client, 
 		return fail(fmt.Errorf("token %v is not in front: %q is, with token %v", a.parsed, printable(front.Owner), front.Token))
 	}
 	// The name of a contender's node is never given twice, so this deletes no other node.
-	err = client.Conn().Delete(queue.Path()+"/"+front.Name, -1)
+	err = client.Conn().Delete(q.Path()+"/"+front.Name, -1)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return fail(fmt.Errorf("token %v is not in front any more: its node is gone", a.parsed))

@@ -10,8 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockkeeper/lockkeeper/internal/permits"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/lock"
-	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 func newResize() *cobra.Command {
@@ -46,7 +47,7 @@ that has no limit is refused: the first process that uses a semaphore stores one
 				return err
 			}
 			defer client.Close()
-			permits, err := recipes.NewPermits(queue, 0)
+			permits, err := permits.New(queue, 0)
 			if err != nil {
 				return err
 			}
@@ -64,13 +65,13 @@ that has no limit is refused: the first process that uses a semaphore stores one
 }
 
 // limitOf returns the limit of the semaphore at a path, 0 if there is none.
-func limitOf(ctx context.Context, queue *recipes.Queue) (int, error) {
-	permits, err := recipes.NewPermits(queue, 0)
+func limitOf(ctx context.Context, q *queue.Queue) (int, error) {
+	p, err := permits.New(q, 0)
 	if err != nil {
 		return 0, err
 	}
-	limit, err := permits.Limit(ctx)
-	if errors.Is(err, recipes.ErrNoLimit) {
+	limit, err := p.Limit(ctx)
+	if errors.Is(err, permits.ErrNoLimit) {
 		return 0, nil
 	}
 	return limit, err

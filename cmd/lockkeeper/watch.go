@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 )
 
 func newWatch() *cobra.Command {
@@ -105,7 +105,7 @@ func (w *watch) is(holder *contender) error {
 }
 
 // run reports each change of the front of a queue, until ctx is done.
-func (w *watch) run(ctx context.Context, queue *recipes.Queue) error {
+func (w *watch) run(ctx context.Context, queue *queue.Queue) error {
 	for {
 		front, err := queue.Front(ctx)
 		switch {

@@ -19,6 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/election/clientgo"
 	"github.com/lockkeeper/lockkeeper/internal/child"
+	"github.com/lockkeeper/lockkeeper/internal/registration"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -35,7 +36,7 @@ var exiting = child.New("exiting", func(c candidacy) error {
 	if err != nil {
 		return err
 	}
-	if _, err := recipes.Register(ctx, client, c.Registered, nil, nil); err != nil {
+	if _, err := registration.Register(ctx, client, c.Registered, nil, nil); err != nil {
 		return err
 	}
 	e, err := election.New(client, c.Election, nil)

@@ -22,9 +22,13 @@ var update = flag.Bool("update", false, "write the lists of exported names")
 // lists has a file for each public package, with its exported names: a change of the API is seen in review.
 const lists = "testdata/exported"
 
+// maxRecipes bounds the names that package recipes exports: a user who connects has to read all of them.
+const maxRecipes = 80
+
 func TestExportedNamesAreThoseOfTheLists(t *testing.T) {
 	found := exported(t)
 	require.Contains(t, found, "lock")
+	require.LessOrEqual(t, strings.Count(found["recipes"], "\n"), maxRecipes, "names that package recipes exports")
 	if *update {
 		require.NoError(t, os.RemoveAll(lists))
 		for name, names := range found {

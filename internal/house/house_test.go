@@ -4,6 +4,8 @@
 // inherits.
 package house
 
+import "slices"
+
 const (
 	root   = "../.."
 	module = "github.com/lockkeeper/lockkeeper"
@@ -16,7 +18,6 @@ const (
 	session    = module + "/internal/session"
 	wire       = module + "/internal/wire"
 	wiretest   = module + "/internal/wiretest"
-	leases     = module + "/lease"
 	lock       = module + "/lock"
 	election   = module + "/election"
 	epoch      = module + "/epoch"
@@ -45,6 +46,20 @@ const (
 	engineClient  = module + "/internal/client"
 	engineClaim   = module + "/internal/claim"
 
+	// The engine above recipes.
+	nodes         = module + "/internal/node"
+	views         = module + "/internal/view"
+	rings         = module + "/internal/ring"
+	registrations = module + "/internal/registration"
+	expiry        = module + "/internal/expiry"
+	downgrade     = module + "/internal/downgrade"
+	takeovers     = module + "/internal/takeover"
+	queues        = module + "/internal/queue"
+	permits       = module + "/internal/permits"
+	together      = module + "/internal/together"
+	candidacy     = module + "/internal/candidacy"
+	leases        = module + "/internal/lease"
+
 	zk      = "github.com/go-zookeeper/zk"
 	testify = "github.com/stretchr/testify/require"
 	cobra   = "github.com/spf13/cobra"
@@ -64,6 +79,9 @@ type rule struct {
 
 // tools needs neither Java nor a container.
 var tools = []string{testify, zk, zktest}
+
+// engineTools are the packages above recipes, whose tests run on a recipes.Client.
+var engineTools = []string{nodes, rings, registrations, downgrade, queues, permits, together, candidacy, leases}
 
 // rules has an entry for each package of the root module. Add one for a new package, with the reason.
 var rules = map[string]rule{
@@ -108,7 +126,7 @@ var rules = map[string]rule{
 	},
 	recipes: {
 		may:     []string{fencing, tuning, zk, protocol, session, digestmd5, sentinel, zkpath, connectstring, ownerlabel, report, engineClient, engineClaim},
-		tools:   append(tools, wiretest, testcert),
+		tools:   slices.Concat(tools, engineTools),
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
 	},
 	protocol: {
@@ -178,23 +196,23 @@ var rules = map[string]rule{
 		because: "lock and election read who is ahead before a deadline, and neither imports the other",
 	},
 	lock: {
-		may:     []string{fencing, recipes, ctxerr, lookup, zkpath},
-		tools:   append(tools, recipetest, engineClaim),
+		may:     []string{fencing, recipes, ctxerr, lookup, zkpath, protocol, queues, permits, together, downgrade},
+		tools:   append(tools, recipetest, engineClaim, registrations),
 		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {
-		may:     []string{fencing, recipes, zk, ctxerr, lookup, zkpath, ownerlabel},
+		may:     []string{fencing, recipes, zk, ctxerr, lookup, zkpath, ownerlabel, protocol, nodes, queues, candidacy},
 		tools:   append(tools, recipetest),
 		because: "recipes contains the code that an election shares with a lock, and describes nodes by the ZooKeeper client's types",
 	},
 	epoch: {
-		may:     []string{fencing, recipes, zk, ctxerr, zkpath, ownerlabel},
+		may:     []string{fencing, recipes, zk, ctxerr, zkpath, ownerlabel, nodes},
 		tools:   []string{testify, zktest, election},
 		because: "it fences writes to ZooKeeper, which callers pass as ZooKeeper operations, for locks and elections",
 	},
 	group: {
-		may:     []string{recipes, zkpath},
-		tools:   tools,
+		may:     []string{recipes, zkpath, nodes, views, registrations},
+		tools:   append(tools, queues),
 		because: "recipes contains the registration of a node, and the rules of a ZooKeeper session; members need no token",
 	},
 	scheduling: {
@@ -203,12 +221,61 @@ var rules = map[string]rule{
 		because: "the leader of an election runs the ticks, and recipes contains the node that holds the last one; of the ZooKeeper client it needs the Stat",
 	},
 	barriers: {
-		may:     []string{recipes, zk, ctxerr, zkpath},
-		tools:   tools,
+		may:     []string{recipes, zk, ctxerr, zkpath, nodes, views, registrations},
+		tools:   append(tools, queues),
 		because: "recipes contains the registration of a member and the node that all members follow; of the ZooKeeper client it needs the Stat and two refusals",
 	},
+	nodes: {
+		may:     []string{zk, recipes, protocol, session, sentinel, zkpath, engineClient},
+		because: "a node whose writers need not exclude each other needs no claim",
+	},
+	views: {
+		may:     []string{zk, recipes, session, sentinel, engineClient, nodes},
+		because: "it reads, and writes nothing",
+	},
+	rings: {
+		may:     []string{zk, recipes, session, zkpath, engineClient},
+		because: "its entries are for people, and no lock protects them",
+	},
+	registrations: {
+		may:     []string{zk, recipes, session, sentinel, zkpath, engineClient},
+		tools:   tools,
+		because: "a registration grants nothing, and has no part in the queues",
+	},
+	expiry: {
+		may:     []string{zk, session, engineClient},
+		tools:   []string{testify},
+		because: "it counts time for nodes, and does not know their queues",
+	},
+	downgrade: {
+		may:     []string{zk, recipes, protocol, session, sentinel, engineClaim},
+		because: "it changes a claim that is held, and not its queue",
+	},
+	takeovers: {
+		may:     []string{zk, fencing, recipes, ownerlabel, report, session, engineClaim},
+		because: "it runs between a grant and its return, and does not know how the contender was granted",
+	},
+	queues: {
+		may: []string{
+			zk, fencing, recipes, ownerlabel, protocol, session, sentinel, zkpath, engineClient, engineClaim, expiry, takeovers,
+		},
+		tools:   append(tools, connectstring, nodes, views, rings, registrations, tuning, wiretest, testcert),
+		because: "locks, elections, leases and the command have it in common",
+	},
+	permits: {
+		may:     []string{zk, recipes, protocol, session, sentinel, zkpath, engineClient, engineClaim, queues},
+		because: "it shares a queue, whose other users do not need its limit",
+	},
+	together: {
+		may:     []string{zk, recipes, protocol, session, sentinel, zkpath, engineClient, engineClaim, queues},
+		because: "it joins several queues by the steps of one",
+	},
+	candidacy: {
+		may:     []string{zk, fencing, recipes, protocol, session, sentinel, zkpath, engineClient, nodes, queues},
+		because: "only elections have candidates that step back",
+	},
 	leases: {
-		may:     []string{fencing, recipes, zk, protocol},
+		may:     []string{fencing, recipes, zk, protocol, session, sentinel, engineClient, nodes, queues},
 		tools:   tools,
 		because: "recipes contains the queue that leases share with locks; of the ZooKeeper client it needs the errors",
 	},
@@ -249,7 +316,7 @@ var rules = map[string]rule{
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
-		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client, connectstring, ownerlabel},
+		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client, connectstring, ownerlabel, protocol, queues, permits},
 		tools:   tools,
 		because: "a command combines all packages, and its module adds the parser of commands; code that needs more is in its own module",
 	},
@@ -298,7 +365,7 @@ var rules = map[string]rule{
 		because: "the adapters, which use it, choose the metric system",
 	},
 	metricstest: {
-		may:     []string{metrics, recipes, zktest, faketime, testify},
+		may:     []string{metrics, queues, recipes, zktest, faketime, testify},
 		because: "the tests of all adapters run it",
 	},
 	module + "/internal/house": {

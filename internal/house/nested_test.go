@@ -42,7 +42,7 @@ var nested = map[string]rule{
 	},
 	clientgo: {
 		may:     []string{election},
-		tools:   []string{recipes, zktest, child},
+		tools:   []string{recipes, registrations, zktest, child},
 		because: "it runs the callbacks of client-go in a term, and is independent of everything below the election",
 	},
 	docker: {
@@ -59,7 +59,7 @@ var nested = map[string]rule{
 	service: {
 		may: []string{
 			connectstring,
-			recipes, leases, zktest, promtrace, serviceIn + "/actions", serviceIn + "/api", serviceIn + "/audit", serviceIn + "/history", serviceIn + "/holds", serviceIn + "/key", serviceIn + "/limit",
+			recipes, leases, nodes, queues, zktest, promtrace, serviceIn + "/actions", serviceIn + "/api", serviceIn + "/audit", serviceIn + "/history", serviceIn + "/holds", serviceIn + "/key", serviceIn + "/limit",
 			serviceIn + "/locktoken", serviceIn + "/principal", serviceIn + "/quota", serviceIn + "/reload",
 		},
 		tools:   []string{fencing, recipes, lock, zktest, testcert},
@@ -75,7 +75,7 @@ var nested = map[string]rule{
 		because: "it contains only the test of the client for Python",
 	},
 	serviceIn + "/actions": {
-		may:     []string{recipes, serviceIn + "/audit"},
+		may:     []string{recipes, nodes, rings, serviceIn + "/audit"},
 		because: "it stores events in ZooKeeper, and knows nothing of requests",
 	},
 	serviceIn + "/api": {
@@ -86,13 +86,13 @@ var nested = map[string]rule{
 		because: "it is HTTP only: the protocol of leases is in package lease",
 	},
 	serviceIn + "/audit":     {because: "it writes events, and knows nothing of locks"},
-	serviceIn + "/history":   {may: []string{fencing, recipes}, tools: []string{zktest}, because: "it keeps entries in ZooKeeper, and knows nothing of requests"},
+	serviceIn + "/history":   {may: []string{fencing, recipes, nodes}, tools: []string{zktest}, because: "it keeps entries in ZooKeeper, and knows nothing of requests"},
 	serviceIn + "/holds":     {because: "it follows what it is told, and sends no request"},
 	serviceIn + "/key":       {because: "the names of nodes are a function of keys, and are tested as that"},
 	serviceIn + "/limit":     {because: "it counts, and knows nothing of requests"},
 	serviceIn + "/locktoken": {may: []string{leases}, because: "it authenticates the tickets of the protocol"},
 	serviceIn + "/principal": {may: []string{serviceIn + "/key", serviceIn + "/limit"}, because: "it identifies callers, and knows nothing of locks"},
-	serviceIn + "/quota":     {may: []string{recipes}, because: "it counts nodes, and knows nothing of requests"},
+	serviceIn + "/quota":     {may: []string{recipes, nodes}, because: "it counts nodes, and knows nothing of requests"},
 	serviceIn + "/reload":    {because: "it keeps any file's content"},
 	proof + "/page": {
 		tools:   []string{service, zktest},

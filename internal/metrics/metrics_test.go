@@ -16,15 +16,15 @@ import (
 
 func TestCausesAreBounded(t *testing.T) {
 	for want, errs := range map[string][]error{
-		"busy":         {&recipes.BusyError{Path: "/a"}},
-		"cancelled":    {context.Canceled},
-		"closed":       {recipes.ErrClosed},
-		"deadline":     {recipes.ErrDeadline},
-		"deleted":      {recipes.ErrDeleted},
-		"expired":      {recipes.ErrSessionExpired},
-		"yielded": {recipes.ErrSteppedBack},
-		"timeout":      {context.DeadlineExceeded, errors.Join(context.DeadlineExceeded, recipes.ErrSessionExpired)},
-		"other":        {errors.New("server refused"), recipes.ErrUncertain},
+		"busy":      {&recipes.BusyError{Path: "/a"}},
+		"cancelled": {context.Canceled},
+		"closed":    {recipes.ErrClosed},
+		"deadline":  {recipes.ErrDeadline},
+		"deleted":   {recipes.ErrDeleted},
+		"expired":   {recipes.ErrSessionExpired},
+		"yielded":   {recipes.ErrSteppedBack},
+		"timeout":   {context.DeadlineExceeded, errors.Join(context.DeadlineExceeded, recipes.ErrSessionExpired)},
+		"other":     {errors.New("server refused"), recipes.ErrUncertain},
 	} {
 		for _, err := range errs {
 			require.Equal(t, want, Cause(err), "%v", err)

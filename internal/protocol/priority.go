@@ -2,6 +2,8 @@
 
 package protocol
 
+import "fmt"
+
 // MaxPriority is the highest priority of a contender. It has fewer digits than the nonces in names,
 // so that no nonce is taken for a priority.
 const MaxPriority = 1000
@@ -16,4 +18,12 @@ func WithPriority(nonce string, priority int16) string {
 // none.
 func parsePriority(before string) int16 {
 	return int16(parseSuffix(before, "p", MaxPriority)) //nolint:gosec // at most MaxPriority
+}
+
+// CheckPriority returns what is wrong with a priority, nil if nothing is.
+func CheckPriority(priority int) error {
+	if priority < 0 || priority > MaxPriority {
+		return fmt.Errorf("priority %d: must be 0 to %d", priority, MaxPriority)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -103,4 +104,15 @@ func Amend(data []byte, field string, value any) ([]byte, error) {
 	}
 	fields[field] = encoded
 	return json.Marshal(fields)
+}
+
+// KindLease is the Kind of a record whose node is persistent, and ends with its TTL.
+const KindLease = "lease"
+
+// LeaseTTL returns the TTL of a lease, and whether the record is one.
+func (r *Record) LeaseTTL() (ttl time.Duration, ok bool) {
+	if r.Kind != KindLease || r.TTL <= 0 || r.TTL > math.MaxInt64/int64(2*time.Millisecond) {
+		return 0, false
+	}
+	return time.Duration(r.TTL) * time.Millisecond, true
 }

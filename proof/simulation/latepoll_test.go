@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/proof/history"
 )
 

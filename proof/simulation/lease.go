@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/proof/history"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )

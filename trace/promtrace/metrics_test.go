@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/metrics"
 	"github.com/lockkeeper/lockkeeper/internal/metrics/metricstest"
+	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/trace/promtrace"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -91,11 +92,11 @@ func connected(t *testing.T, opts *promtrace.Options) (*promtrace.Metrics, *prom
 	t.Cleanup(client.Close)
 	m.SetClient(client)
 	for _, path := range []string{"/a", "/b", "/c"} {
-		queue, err := recipes.NewQueue(client, path, nil)
+		mu, err := lock.New(client, path, nil)
 		require.NoError(t, err)
-		claim, err := queue.Claim(t.Context())
+		hold, err := mu.Lock(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, queue.Release(t.Context(), claim))
+		require.NoError(t, hold.Unlock(t.Context()))
 	}
 	client.Close() // returns when all events are recorded
 	return m, registry

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/metrics"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -131,9 +132,9 @@ func (w *world) requires(want Values) Values {
 	return now
 }
 
-func (w *world) queue(client *recipes.Client, path string) *recipes.Queue {
+func (w *world) queue(client *recipes.Client, path string) *queue.Queue {
 	w.Helper()
-	queue, err := recipes.NewQueue(client, path, nil)
+	queue, err := queue.New(client, path, nil)
 	require.NoError(w, err)
 	return queue
 }

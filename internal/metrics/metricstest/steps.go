@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -147,13 +148,13 @@ func (w *world) outage() {
 // takeOver has the client find that the other one, whose session ended, did not release.
 func (w *world) takeOver() {
 	w.Helper()
-	opts := &recipes.QueueOptions{LockDelay: time.Second}
-	former, err := recipes.NewQueue(w.other, "/b", opts)
+	opts := &queue.Options{LockDelay: time.Second}
+	former, err := queue.New(w.other, "/b", opts)
 	require.NoError(w, err)
 	_, err = former.Claim(w.Context())
 	require.NoError(w, err)
 	require.NoError(w, w.server.Expire(context.Background(), w.other.SessionID()))
-	queue, err := recipes.NewQueue(w.client, "/b", opts)
+	queue, err := queue.New(w.client, "/b", opts)
 	require.NoError(w, err)
 	claim, err := queue.Claim(w.Context())
 	require.NoError(w, err)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/node"
+	"github.com/lockkeeper/lockkeeper/internal/ring"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 )
@@ -34,8 +36,8 @@ func New(client *recipes.Client, path string, acl []zk.ACL, logger *slog.Logger)
 	return &Store{client, path, acl, logger}
 }
 
-func (s *Store) ring(namespace string) (*recipes.Ring, error) {
-	return recipes.NewRing(s.client, s.path+"/"+namespace, Kept, s.acl)
+func (s *Store) ring(namespace string) (*ring.Ring, error) {
+	return ring.New(s.client, s.path+"/"+namespace, Kept, s.acl)
 }
 
 // Begin records an action that is about to be carried out, and returns the name of its entry. After an error the entry may
@@ -75,7 +77,7 @@ func (s *Store) Withdraw(ctx context.Context, name string, e audit.Event) error 
 // List returns the newest actions in some namespaces: those that may returns true for. The newest is first, by the clocks of
 // the replicas. It costs two reads for each namespace, and one for each action.
 func (s *Store) List(ctx context.Context, may func(namespace string) bool, limit int) ([]audit.Event, error) {
-	parent, err := recipes.NewNode(s.client, s.path)
+	parent, err := node.New(s.client, s.path)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func (s *Store) List(ctx context.Context, may func(namespace string) bool, limit
 // A head is the newest action of a namespace that is not listed yet.
 type head struct {
 	event audit.Event
-	pull  func() (recipes.RingEntry, error, bool)
+	pull  func() (ring.Entry, error, bool)
 }
 
 // next reads the next action, and adds h to heads if there is one. A node that another program has created there is not an
@@ -134,7 +136,7 @@ func (h *head) next(heads []*head) ([]*head, error) {
 }
 
 // encode returns the ring of an action, and its entry.
-func (s *Store) encode(e audit.Event) (*recipes.Ring, []byte, error) {
+func (s *Store) encode(e audit.Event) (*ring.Ring, []byte, error) {
 	data, err := json.Marshal(e)
 	if err != nil {
 		return nil, nil, fmt.Errorf("record %s: %w", e.Action, err)

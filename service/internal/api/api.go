@@ -15,8 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/lease"
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 	"github.com/lockkeeper/lockkeeper/service/internal/history"
 	"github.com/lockkeeper/lockkeeper/service/internal/holds"
@@ -36,7 +35,7 @@ type Locks interface {
 	Status(ctx context.Context, path string) (lease.Status, error)
 	List(ctx context.Context, parent, prefix string, limit int, after string) ([]lease.Status, string, error)
 	Watch(path string) Watch
-	Waiters() []recipes.Contender
+	Waiters() []lease.Contender
 }
 
 // A Watch follows the status of a lock, as *lease.Watch does.

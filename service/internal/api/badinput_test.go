@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -174,7 +174,7 @@ func TestEachOutcomeOfTheProtocolHasItsProblem(t *testing.T) {
 	}{
 		{&lease.HeldError{Front: held, RetryAfter: 1500_000_000}, 409, "LOCK_ALREADY_HELD", "currentOwner", "w0"},
 		{&lease.HeldError{Front: held, RetryAfter: 1500_000_000}, 409, "LOCK_ALREADY_HELD", "retryAfterMillis", 1500.0},
-		{&lease.HeldError{Front: recipes.Contender{Owner: "w1", Lease: &recipes.Lease{}}}, 409, "LOCK_ALREADY_HELD", "currentOwner", nil},
+		{&lease.HeldError{Front: lease.Contender{Contender: recipes.Contender{Owner: "w1"}, Lease: &lease.Lease{}}}, 409, "LOCK_ALREADY_HELD", "currentOwner", nil},
 		{lease.ErrSuperseded, 409, "REQUEST_SUPERSEDED", "status", 409.0},
 		{lease.ErrCannotNotify, 409, "HOLDER_CANNOT_BE_NOTIFIED", "status", 409.0},
 		{&lease.FrontError{Token: 43}, 409, "HOLDER_CHANGED", "fencingToken", "43"},

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 

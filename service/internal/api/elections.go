@@ -6,7 +6,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 

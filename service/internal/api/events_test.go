@@ -18,8 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
-	"github.com/lockkeeper/lockkeeper/lease"
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 )
 
 // open opens a stream as a principal, and returns its text as it arrives.
@@ -50,7 +49,7 @@ func event(t *testing.T, r *bufio.Reader) string {
 
 func TestStreamHasStatusAndThenCommentsWhileNothingChanges(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
-		locks := &scripted{waiting: make(chan struct{}), status: lease.Status{Contenders: []recipes.Contender{held}}}
+		locks := &scripted{waiting: make(chan struct{}), status: lease.Status{Contenders: []lease.Contender{held}}}
 		f := newFixture(t, locks)
 		started := time.Now()
 		for _, c := range []struct{ path, name, data string }{

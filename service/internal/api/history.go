@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/history"
 )
 

@@ -3,7 +3,7 @@
 package api
 
 import (
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/holds"
 )
 

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/api"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
@@ -254,8 +255,9 @@ const (
 	acquireBody = `{"ownerId": "w1", "requestId": "r1"}`
 )
 
-var held = recipes.Contender{Name: "front", Token: 41, Owner: "w0", Kind: recipes.KindLease, Held: true, TTL: time.Minute, Lease: &recipes.Lease{
-	Metadata: map[string]string{"value": "10.0.0.1:80"},
-}}
+var held = lease.Contender{
+	Contender: recipes.Contender{Name: "front", Token: 41, Owner: "w0", Kind: recipes.KindLease, Held: true, TTL: time.Minute},
+	Lease:     &lease.Lease{Metadata: map[string]string{"value": "10.0.0.1:80"}},
+}
 
 var errZooKeeper = errors.New("zk: could not reach 10.1.2.3:2181")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 )
 
 // metrics have no label that a caller can choose: neither keys nor namespaces, owners or principals.
@@ -78,7 +78,7 @@ func (m *metrics) observe(operation string, status int, code string, took time.D
 
 // oldestWait returns for how long the oldest contender has waited. It ignores candidates of elections, which wait for as long
 // as the leader lives.
-func oldestWait(waiters []recipes.Contender, now time.Time) (oldest time.Duration) {
+func oldestWait(waiters []lease.Contender, now time.Time) (oldest time.Duration) {
 	for _, w := range waiters {
 		if _, campaigns := w.Lease.Metadata[valueName]; !campaigns {
 			oldest = max(oldest, now.Sub(w.Since))

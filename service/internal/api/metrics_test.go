@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -19,10 +19,10 @@ func TestOldestWaitIsThatOfALock(t *testing.T) {
 		f := newFixture(t, &scripted{})
 		exported := func() string { return string(f.send("", http.MethodGet, "/metrics", "").body) }
 		require.Contains(t, exported(), "lockkeeper_service_oldest_wait_seconds 0\n")
-		since := func(d time.Duration, metadata map[string]string) recipes.Contender {
-			return recipes.Contender{Since: time.Now().Add(-d), Lease: &recipes.Lease{Metadata: metadata}}
+		since := func(d time.Duration, metadata map[string]string) lease.Contender {
+			return lease.Contender{Contender: recipes.Contender{Since: time.Now().Add(-d)}, Lease: &lease.Lease{Metadata: metadata}}
 		}
-		f.locks.waiters = []recipes.Contender{
+		f.locks.waiters = []lease.Contender{
 			since(time.Minute, nil), since(2*time.Minute, map[string]string{"job": "1"}), since(time.Hour, map[string]string{"value": ""}),
 		}
 		require.Contains(t, exported(), "lockkeeper_service_oldest_wait_seconds 120\n", "candidates wait while the leader lives")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -28,9 +28,9 @@ func (f *fixture) namespaces(who, query string) (found []map[string]any, next an
 }
 
 func TestNamespacesAreThoseOfTheCaller(t *testing.T) {
-	old, waiter := held, recipes.Contender{Owner: "next", Token: 42}
+	old, waiter := held, lease.Contender{Contender: recipes.Contender{Owner: "next", Token: 42}}
 	old.Since = time.UnixMilli(1_000_000)
-	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{old, waiter}}})
+	f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{old, waiter}}})
 	f.names = []string{"own", "=probe", "team", "bad name"}
 	for who, want := range map[string][]string{"client": {"own"}, "resident": {"default"}, "both": {"own", "team"}} {
 		var names []string

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 

@@ -5,7 +5,7 @@ package api
 import (
 	"errors"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
 	"github.com/lockkeeper/lockkeeper/service/internal/quota"
 )

@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/lease"
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/api"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 	"github.com/lockkeeper/lockkeeper/service/internal/history"
@@ -28,9 +27,9 @@ type scripted struct {
 	waiting chan struct{} // not nil: Acquire waits for its context, and a Watch has one status
 	entered chan struct{} // receives when Acquire or Watch is called, if not nil
 	last    lease.Request
-	waiters []recipes.Contender // guarded by mu
-	forcing func()              // called by ForceRelease, if not nil
-	listing func()              // the same for List
+	waiters []lease.Contender // guarded by mu
+	forcing func()            // called by ForceRelease, if not nil
+	listing func()            // the same for List
 }
 
 func (s *scripted) called(name string) {
@@ -48,7 +47,7 @@ func (s *scripted) count() int {
 	return len(s.calls)
 }
 
-func (s *scripted) contenders(now ...recipes.Contender) {
+func (s *scripted) contenders(now ...lease.Contender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Contenders = now
@@ -194,7 +193,7 @@ func (r *recorded) List(_ context.Context, may func(string) bool, limit int) (li
 	return listed, r.err
 }
 
-func (s *scripted) Waiters() []recipes.Contender {
+func (s *scripted) Waiters() []lease.Contender {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiters

@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/history"
 )
@@ -102,16 +102,16 @@ func elements(t *testing.T, html string) []string {
 }
 
 // hostile is a holder whose texts are HTML.
-func hostile() recipes.Contender {
+func hostile() lease.Contender {
 	h := held
 	h.Owner = `<script>alert(1)</script>`
-	h.Lease = &recipes.Lease{Metadata: map[string]string{"value": `"><img src=x onerror=alert(2)>`}}
+	h.Lease = &lease.Lease{Metadata: map[string]string{"value": `"><img src=x onerror=alert(2)>`}}
 	return h
 }
 
 func TestPagesAreWellFormedAndEscaped(t *testing.T) {
-	waiter := recipes.Contender{Owner: `</ol></table><script>alert(3)</script>`, Token: 42}
-	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{hostile(), waiter}}})
+	waiter := lease.Contender{Contender: recipes.Contender{Owner: `</ol></table><script>alert(3)</script>`, Token: 42}}
+	f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{hostile(), waiter}}})
 	admin := browser{f, "admin", ownOrigin}
 	for _, c := range []struct {
 		who                browser
@@ -175,7 +175,7 @@ func TestPagesAreWellFormedAndEscaped(t *testing.T) {
 }
 
 func TestPageOffersWhatTheRoleAllows(t *testing.T) {
-	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{held, {Owner: "next"}}}})
+	f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{held, {Contender: recipes.Contender{Owner: "next"}}}}})
 	stranger := browser{f, "", ownOrigin}
 	for _, path := range []string{"/", "/?namespace=own", keyURL, forceURL} {
 		r := stranger.send("GET", path, "")
@@ -246,7 +246,7 @@ func TestFormOfAnotherOriginIsRefused(t *testing.T) {
 }
 
 func TestTokenOfTheCookieIsOfUseToThePageOnly(t *testing.T) {
-	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{held}}})
+	f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{held}}})
 	stranger := browser{f, "", ownOrigin}
 	refused := stranger.send("POST", "/login", "token=wrong")
 	require.Equal(t, 401, refused.status)
@@ -282,7 +282,7 @@ func TestTokenOfTheCookieIsOfUseToThePageOnly(t *testing.T) {
 
 func TestStreamOfPageHasRowsAfterEachChange(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
-		f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{hostile()}}})
+		f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{hostile()}}})
 		r, body := f.open("admin", "/events?namespace=own")
 		rows := func() string {
 			name, data, _ := strings.Cut(event(t, r), "\ndata: ")
@@ -346,7 +346,7 @@ func TestStreamOfPageReportsLostQuorumAndCountsAsWaiter(t *testing.T) {
 
 func TestStreamsOfFirstPageAndOfKeyFollowChanges(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
-		f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{held}}})
+		f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{held}}})
 		namespaces, closeNamespaces := f.open("client", "/events?")
 		key, closeKey := f.open("admin", "/events"+strings.TrimPrefix(keyURL, "/key"))
 		for r, shown := range map[*bufio.Reader]string{namespaces: `data-label=\"Locks held\"`, key: "w0"} {
@@ -366,7 +366,7 @@ func TestKeyIsHeldSinceItsGrant(t *testing.T) {
 	joined, granted := time.UnixMilli(1_000_000).UTC(), time.UnixMilli(2_000_000).UTC()
 	holder := held
 	holder.Since = joined
-	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{holder}, More: 7}})
+	f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{holder}, More: 7}})
 	client := browser{f, "client", ownOrigin}
 	require.Contains(t, string(client.send("GET", keyURL, "").body), `<dt>Held for</dt><dd><time datetime="1970-01-01T00:16:40.000Z">`)
 	f.past.Add("own", "a/b", history.Entry{Action: history.Acquired, Token: 41, Owner: "w0", Time: granted})

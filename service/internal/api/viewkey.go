@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/history"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/key"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )

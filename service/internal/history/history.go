@@ -21,6 +21,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -155,7 +156,7 @@ func (l *Log) write(ctx context.Context, slot int, records []record) error {
 var errContended = errors.New("other replicas write the slot")
 
 // read reads a slot. One that another program has overwritten is empty.
-func read(ctx context.Context, node *recipes.Node) (records []record, version int32, found bool, err error) {
+func read(ctx context.Context, node *node.Node) (records []record, version int32, found bool, err error) {
 	data, stat, err := node.Read(ctx)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, 0, false, nil
@@ -192,8 +193,8 @@ func (l *Log) List(ctx context.Context, namespace, key string) ([]Entry, error) 
 	return entries, nil
 }
 
-func (l *Log) node(slot int) (*recipes.Node, error) {
-	return recipes.NewNode(l.client, fmt.Sprintf("%s/%03x", l.path, slot))
+func (l *Log) node(slot int) (*node.Node, error) {
+	return node.New(l.client, fmt.Sprintf("%s/%03x", l.path, slot))
 }
 
 // slot returns the number of the slot that has the lock.

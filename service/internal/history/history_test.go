@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -152,7 +153,7 @@ func TestSlotThatIsOverwrittenBeginsAgain(t *testing.T) {
 	simulated(t, func(w *world) {
 		w.one.Add("team", "orders", entry(1, "a"))
 		time.Sleep(2 * flushEvery)
-		node, err := recipes.NewNode(w.one.client, "/lockkeeper/=history/"+w.slot("team", "orders"))
+		node, err := node.New(w.one.client, "/lockkeeper/=history/"+w.slot("team", "orders"))
 		require.NoError(w, err)
 		require.NoError(w, node.Replace(w.Context(), []byte("rubbish"), -1))
 		require.Empty(w, w.list(w.one, "team", "orders"))

@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/internal/lease"
 )
 
 // minKey is the least number of bytes of a key.

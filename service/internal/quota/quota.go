@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -122,7 +123,7 @@ func (q *Quota) exists(ctx context.Context, path string) (bool, error) {
 
 // stat reads the Stat of a node, nil if the node is missing.
 func (q *Quota) stat(ctx context.Context, path string) (*zk.Stat, error) {
-	node, err := recipes.NewNode(q.client, path)
+	node, err := node.New(q.client, path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/claim"
+	"github.com/lockkeeper/lockkeeper/internal/client"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// errLimitMoved reports that the stored limit was changed by another client.
+var errLimitMoved = errors.New("limit was changed by another client")
+
+// errLimitStored reports that the stored limit is the new one already.
+var errLimitStored = errors.New("limit is stored")
+
+// Resize stores another limit, 1 to MaxPermits. Waiters that fit under a higher one are granted their
+// permits. To lower it, Resize claims the difference for the time of the write: if so many permits
+// are not free, or a contender waits for them, its error wraps a *BusyError, and nothing is
+// changed. After ErrUncertain, ctx ended before it was known whether the limit was stored.
+//
+// A nil error means that the limit was stored at some instant after the call began, in ZooKeeper's commit order.
+//
+// Other processes that have claimed permits before follow the new limit. A process that is started
+// with the former one gets a *LimitError.
+func (p *Permits) Resize(ctx context.Context, limit int) error {
+	fail := func(err error) error { return &recipes.Error{Op: "resize", Path: p.queue.Path(), Err: err} }
+	if ctx == nil {
+		return fail(sentinel.ErrNilContext)
+	}
+	if err := checkLimit(limit); err != nil {
+		return fail(err)
+	}
+	for {
+		err := p.resize(ctx, limit)
+		switch {
+		case err == nil:
+			p.follow()
+			return nil
+		case ctx.Err() == nil && (errors.Is(err, errLimitMoved) || errors.Is(err, sentinel.ErrUncertain)):
+			continue // the next read, or at the latest the next write, shows what is stored
+		case ctx.Err() == nil && errors.Is(err, sentinel.ErrLost) && !errors.Is(err, sentinel.ErrClosed):
+			continue // nothing was changed under the claim
+		}
+		if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) {
+			err = fmt.Errorf("limit of %d permits is below the %d that are held or waited for: %w", limit, busy.Taken, err)
+		}
+		return fail(sentinel.WithCtx(ctx, err))
+	}
+}
+
+// resize is one attempt of Resize.
+func (p *Permits) resize(ctx context.Context, limit int) error {
+	var l queue.Limit
+	err := p.queue.WithSession(ctx, func(s *client.Session) (err error) {
+		l, err = p.acceptLimit(ctx, s, func(permits int) error {
+			if permits == limit {
+				return errLimitStored
+			}
+			return nil
+		})
+		if err != nil || l.Permits > limit {
+			return err
+		}
+		return p.storeLimit(ctx, s, limit, l.Version)
+	})
+	switch {
+	case errors.Is(err, errLimitStored):
+		return nil
+	case err != nil || l.Permits < limit:
+		return err
+	}
+	return p.lower(ctx, l, limit)
+}
+
+// storeLimit stores a higher limit.
+func (p *Permits) storeLimit(ctx context.Context, s *client.Session, limit int, version int32) error {
+	_, err := session.Retry(ctx, s.Session, "set", p.limitPath, func(conn *zk.Conn) (*zk.Stat, error) {
+		return conn.Set(p.limitPath, encodeLimit(limit), version)
+	})
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+		return errLimitMoved // perhaps by an attempt of this call that was not answered
+	}
+	return err
+}
+
+// lower stores a lower limit while this client has the permits that are to vanish: the other
+// claims fit under the new limit then, and no grant can be carried out that does not.
+func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) error {
+	c, err := p.queue.Contend(ctx, func(ctx context.Context, s *client.Session) (*recipes.Claim, error) {
+		return p.tryIn(ctx, s, int32(from.Permits-limit))
+	})
+	if err != nil {
+		return err
+	}
+	_, err = claim.Of(c).Commit(ctx, "", []any{&zk.SetDataRequest{Path: p.limitPath, Data: encodeLimit(limit), Version: from.Version}})
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+		err = errLimitMoved
+	}
+	if released := p.queue.Release(ctx, c); err == nil && !errors.Is(released, sentinel.ErrLost) {
+		err = released
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/session"
+)
+
+// An Attempt is one attempt to join: its inputs and the answer.
+type Attempt struct {
+	View    parentView
+	Place   *Place
+	witness *session.Node // nil if none was checked
+	Parent  *zk.Stat      // from the answer; nil if the parent was not written, or the join failed
+	Err     error
+}
+
+// A JoinStep is what a join does next.
+type JoinStep int
+
+const (
+	Stay             JoinStep = iota // the node is the caller's
+	LeaveOtherLife                   // the name belongs to another life of the parent, and may recur: delete the node, read the parent, join again
+	leaveRecurring                   // the name may recur, as the counter is stuck: delete the node, join again
+	leaveCancelled                   // the caller's context is done: delete the node
+	findOut                          // it is unknown whether the node exists: search for it
+	retry                            // there is no node: join again
+	retryUnwitnessed                 // the same, without a witness
+	retryUnwritten                   // the same, without writing the parent
+	retryReread                      // the same, after the parent is read, and created if it is missing
+	retryWithNonce                   // the same, with a nonce in the name
+	fail                             // there is no node, and joining again does not help
+)
+
+// Leaves reports whether the node of the attempt exists, and must be deleted.
+func (j JoinStep) Leaves() bool {
+	return j == LeaveOtherLife || j == leaveRecurring || j == leaveCancelled
+}
+
+// next returns the step that follows from the answer. cancelled reports whether the caller's context
+// is done.
+func (a Attempt) next(cancelled bool) JoinStep {
+	switch {
+	case a.Err == nil && a.Parent != nil && a.Parent.Czxid != a.View.tag:
+		return LeaveOtherLife
+	case a.Err == nil && a.Place.recurs():
+		return leaveRecurring
+	case a.Err == nil && cancelled:
+		return leaveCancelled // the join waited for its answer nevertheless
+	case a.Err == nil:
+		return Stay
+	case errors.Is(a.Err, errMissed):
+		return retryUnwitnessed
+	case errors.Is(a.Err, ErrContended):
+		return fail
+	case errors.Is(a.Err, ErrReadOnly):
+		return retryUnwritten
+	case session.OutcomeOf(a.Err) == session.Unknown:
+		return findOut
+	case errors.Is(a.Err, zk.ErrNoNode):
+		return retryReread
+	case errors.Is(a.Err, zk.ErrNodeExists) && !a.View.overflowed:
+		return retryWithNonce // the counter is stuck
+	}
+	return fail
+}
+
+// afterSearch returns the step that follows from a search for the node; found reports
+// whether the node exists.
+func (a Attempt) afterSearch(found bool) JoinStep {
+	switch {
+	case found && a.Place.recurs():
+		return leaveRecurring
+	case found:
+		return Stay
+	case !session.Retryable(a.Err): // as with a code that the ZooKeeper client does not know
+		return fail
+	}
+	return retry
+}
+
+// ErrReadOnly reports that this client may not write the parent's data.
+var ErrReadOnly = errors.New("parent may not be written")
+
+// ErrContended reports that another contender has joined since the parent was read.
+var ErrContended = errors.New("another contender has joined since the parent was read")
+
+// errMissed reports that the join's witness did not exist or was overwritten, and that nothing was created.
+var errMissed = errors.New("no node of the session in this life of the parent")
+
+// A parentView is a Queue's knowledge of its parent when an attempt begins.
+type parentView struct {
+	tag        int64
+	Writable   bool
+	highest    int32
+	overflowed bool
+}

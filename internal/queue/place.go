@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// A Place is one node of this client in a queue.
+type Place struct {
+	*session.Node
+	mode   protocol.Mode
+	inName bool // a nonce is in the node's name as well
+	Behind bool // the place had a predecessor
+
+	// Only of a contender that may step back.
+	Candidate bool
+	Listed    *Listing // the last one that decided for the place
+
+	// Only of a contender that claims permits.
+	Limit  Limit  // as it was last read
+	Record []byte // the node's data
+
+	// Set when the node is known, before the session is notified.
+	Member   protocol.Member
+	verified bool // the node belongs to the life of the parent that its name gives
+}
+
+// A Limit is the stored limit of permits as a read returned it.
+type Limit struct {
+	Permits int
+	Version int32           // of the node
+	Changed <-chan struct{} // closed when the node may have changed
+}
+
+func newPlace(queue string, tag int64, nonce string) *Place {
+	return &Place{Node: session.NewNode(queue, tag, nonce)}
+}
+
+// SetCreated records the node that the create made.
+func (p *Place) SetCreated(path string, czxid int64) error {
+	m, ok := protocol.ParseMember(path[strings.LastIndexByte(path, '/')+1:])
+	if !ok {
+		return &recipes.Error{Op: "join", Path: p.Parent, Err: fmt.Errorf("server returned the node name %q, which has no sequence number", path)}
+	}
+	m.Czxid = czxid
+	p.Path, p.Member = path, m
+	return nil
+}
+
+// nameNonce returns the nonce if the node's name has it, and otherwise an empty string.
+func (p *Place) nameNonce() string {
+	if p.inName {
+		return p.Nonce
+	}
+	return ""
+}
+
+// Create returns the request that creates the node with this data.
+func (p *Place) Create(data []byte, acl []zk.ACL) *zk.CreateRequest {
+	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
+	if p.Lease {
+		flags = zk.FlagSequence
+	}
+	return &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: acl, Flags: flags}
+}
+
+// recurs reports whether another node can get the same name: where the counter sticks,
+// numbers make no name unique, and without a nonce a late delete could hit another
+// client's node.
+func (p *Place) recurs() bool { return p.Member.Overflowed() && !p.inName }
+
+// prefix returns the path of the place's node without the number, which the server
+// appends.
+func (p *Place) prefix() string { return p.Parent + "/" + p.Prefix }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockkeeper/lockkeeper/internal/client"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// find searches for the place's node after a create that was not answered. found is
+// false if the create was not carried out, and then it never will be.
+//
+// Callers that search below the same parent at the same time share one search.
+func find(ctx context.Context, s *client.Session, p *Place) (found bool, err error) {
+	members, err := shared.Of(s).finds.Do(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]protocol.Member, error) {
+		return client.Search(s.Context(), s.Session, p.Parent, nodes)
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = &recipes.Error{Op: "find", Path: p.Parent, Err: ctx.Err()}
+		}
+		return false, err
+	}
+	m, found := members[p.Nonce]
+	if found {
+		p.Path, p.Member = p.Parent+"/"+m.Name, m
+	}
+	return found, nil
+}
+
+// recover determines the outcome of a create that was not answered. If the create was
+// carried out, the place is used as if it had been answered.
+func (q *Queue) recover(ctx context.Context, s *client.Session, p *Place, cause error) (found bool, err error) {
+	if ctx.Err() == nil && s.Ended() == nil {
+		found, err = find(ctx, s, p)
+		q.Client.Report().Recovered(q.path, found, err)
+		if err == nil && !found {
+			s.MarkGone(p.Node)
+			return false, nil
+		}
+		if err == nil {
+			s.Joined(p.Node)
+			q.RecordOwnNumber(p)
+			return true, nil
+		}
+	}
+	q.Discard(s, p)
+	return false, &recipes.Error{Op: "join", Path: q.path, Err: errors.Join(cause, err)}
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// A conn that outlives its session would open another by itself, and spin on a
+// dialer that refuses without saying that a round is full.
+func TestDeadConnStopsDialling(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		time.Sleep(time.Second)
+		before := runtime.NumGoroutine()
+		old, conn := newest(client), client.Conn()
+		s.expire(client.SessionID())
+		synctest.Wait()
+		require.ErrorIs(t, claim.Err(), recipes.ErrSessionExpired)
+		time.Sleep(2 * time.Second)
+		require.NotSame(t, old, newest(client), "the next session is there")
+		require.Equal(t, 3, int(s.dials.Load()), "the first, the one that reports the expiry, the next session's")
+
+		time.Sleep(time.Hour)
+		require.Equal(t, 3, int(s.dials.Load()))
+		require.Equal(t, zk.StateDisconnected, conn.State())
+		require.LessOrEqual(t, runtime.NumGoroutine(), before, "nothing of the old session is left")
+	})
+}
+
+func TestConnOfEndedSessionIsClosedThoughNoServerReportsTheEnd(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		time.Sleep(time.Second)
+		before := runtime.NumGoroutine()
+		old := newest(client)
+		old.End(recipes.ErrSessionExpired)
+		time.Sleep(2 * time.Second)
+		require.NotSame(t, old, newest(client))
+		require.Equal(t, 2, int(s.dials.Load()))
+		time.Sleep(time.Hour)
+		require.Equal(t, 2, int(s.dials.Load()))
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	})
+}
+
+func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		old := client.SessionID()
+		s.detach()
+		synctest.Wait()
+		// The caller's own request, which nothing keeps out of the client's queue.
+		result := make(chan error, 1)
+		conn := client.Conn()
+		go func() {
+			_, err := conn.Create("/queued", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			result <- err
+		}()
+		time.Sleep(time.Second)
+		s.expire(old)
+		s.heal()
+
+		claim := claimed(t, client)
+		require.NotEqual(t, old, client.SessionID())
+		require.Error(t, <-result)
+		time.Sleep(time.Hour)
+		require.NoError(t, claim.Err())
+		require.Empty(t, s.seen(func(r zktest.Request) bool { return r.Path == "/queued" }))
+	})
+}
+
+func TestEachSessionHasAConnOfItsOwn(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		for range 3 {
+			conn, id := client.Conn(), client.SessionID()
+			require.Equal(t, id, conn.SessionID())
+			s.expire(id)
+			time.Sleep(2 * time.Second)
+			require.NotSame(t, conn, client.Conn())
+			require.NotEqual(t, id, client.SessionID())
+		}
+	})
+}
+
+func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		old := newest(client)
+		time.Sleep(time.Second)
+		// Servers that lost their data refuse a session that has seen more, for ever.
+		refused := s.Intercept(zktest.Rule{Op: "connect", Lose: zktest.ToServer})
+		s.link.Reset()
+		time.Sleep(2*testTimeout - time.Second)
+		require.NoError(t, old.Context().Err())
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, context.Cause(old.Context()), recipes.ErrSessionExpired)
+
+		refused.Remove()
+		claim := claimed(t, client)
+		require.NoError(t, claim.Err())
+		require.NotSame(t, old, newest(client))
+	})
+}
+
+// Its requests were sent long before: the server gets the time to answer others.
+func TestSessionThatIsServedAgainBeforeTwiceItsTimeoutIsNotAbandoned(t *testing.T) {
+	for _, outage := range []time.Duration{testTimeout, testTimeout * 8 / 5, testTimeout * 9 / 5} {
+		faketime.Test(t, func(t *testing.T) {
+			s := newEnsemble(t)
+			client := s.connect(s.options())
+			claim := claimed(t, client)
+			own := newest(client)
+			time.Sleep(untilSteady)
+			s.partition()
+			time.Sleep(testTimeout / 5) // a heartbeat is sent in vain
+			s.stop()
+			s.heal()
+			time.Sleep(outage)
+			s.start()
+			time.Sleep(testTimeout / 2)
+			require.ErrorIs(t, claim.Err(), recipes.ErrDeadline)
+			require.NoError(t, context.Cause(own.Context()), "%v", outage)
+			require.Empty(t, s.queue(), "deleted in the same session")
+		})
+	}
+}
+
+func TestAbandonedSessionIsClosedWhenEnsembleReturns(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		old := client.SessionID()
+		s.stop()
+		time.Sleep(4 * testTimeout)
+		require.ErrorIs(t, claim.Err(), recipes.ErrDeadline)
+		s.start()
+		time.Sleep(3 * time.Second)
+		require.NotEqual(t, old, client.SessionID())
+		closes := s.seen(isOp("closeSession"))
+		require.Len(t, closes, 1)
+		require.Equal(t, old, closes[0].Session)
+		require.Empty(t, s.queue(), "the ensemble has kept it alive, and would for another T")
+	})
+}
+
+func TestAbandonedSessionThatHasExpiredOpensNoOther(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		conn, old := client.Conn(), client.SessionID()
+		time.Sleep(time.Second)
+		before := runtime.NumGoroutine()
+		s.refuse(4 * testTimeout)
+		time.Sleep(3 * testTimeout)
+		result := make(chan error, 1)
+		go func() { result <- conn.Delete("/queued", -1) }()
+		require.Empty(t, s.Sessions(), "it has expired")
+		time.Sleep(2 * testTimeout)
+		require.Error(t, <-result)
+		require.NotEqual(t, old, client.SessionID())
+		opened := s.seen(func(r zktest.Request) bool { return r.Op == "connect" && r.Session == 0 })
+		require.Len(t, opened, 2, "the first session and the next")
+		time.Sleep(time.Hour)
+		require.Len(t, s.seen(isOp("connect")), 3)
+		require.Empty(t, s.seen(isOp("delete")))
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	})
+}
+
+func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		attached := make(chan string, 16)
+		opts := s.options()
+		opts.Trace = &recipes.Trace{Attached: func(_ int64, server string) { attached <- server }}
+		client := s.connect(opts)
+		claim := claimed(t, client)
+		id, first := client.SessionID(), newest(client).Server()
+		for range 3 {
+			began := time.Now()
+			s.link.Reset()
+			require.NotEqual(t, first, <-attached)
+			require.Less(t, time.Since(began), 100*time.Millisecond, "no second is lost")
+			first = newest(client).Server()
+			time.Sleep(time.Minute)
+		}
+		require.Equal(t, id, client.SessionID())
+		require.NoError(t, claim.Err())
+	})
+}
+
+// The client reads its last zxid in one goroutine while it sends its watches
+// again, and writes it in another that handles replies: without the gate, the
+// race detector fails this test.
+func TestWatchesAreSentAgainWithoutADataRace(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		waiting, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range 3 {
+			go func() { _, _ = newQueue(t, client, nil).Claim(waiting) }()
+		}
+		synctest.Wait()
+		for range 20 {
+			s.link.Reset()
+			time.Sleep(time.Second)
+			require.NoError(t, claim.Check(t.Context()))
+		}
+		sent := s.seen(isOp("setWatches", "setWatches2"))
+		require.Len(t, sent, 20)
+	})
+}
+
+func TestExpiredClaimReportsThatTheSessionIsOverAndTheNextOneServes(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		s.expire(client.SessionID())
+		<-claim.Done()
+		require.ErrorIs(t, claim.Err(), recipes.ErrLost)
+		require.ErrorIs(t, claim.Err(), recipes.ErrSessionExpired)
+		require.NotErrorIs(t, claim.Err(), recipes.ErrDeadline)
+		next := claimed(t, client)
+		require.Greater(t, next.Token(), claim.Token())
+	})
+}
+
+func TestConnectThatFailsLeavesNothingBehind(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		s.partition()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		before := runtime.NumGoroutine()
+		_, err := recipes.Connect(ctx, s.Addrs()[:1], s.options())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		dialled := int(s.dials.Load())
+		time.Sleep(time.Hour)
+		require.Equal(t, dialled, int(s.dials.Load()))
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+		s.heal()
+	})
+}
+
+func TestRefusedDialIsNamedByConnect(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		opts := &recipes.Options{SessionTimeout: testTimeout, Logger: slog.New(slog.DiscardHandler)}
+		opts.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errUnreachable }
+		_, err := recipes.Connect(ctx, []string{"zk1", "zk2"}, opts)
+		require.ErrorIs(t, err, errUnreachable)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "zk1:2181: ")
+		require.ErrorContains(t, err, "zk2:2181: ")
+	})
+}
+
+// A server that receives the handshake believes the session to be alive, although its answer
+// never arrives: further attempts would let the nodes block other clients.
+func TestSessionWhoseHandshakesAreNotAnsweredIsAbandonedSoonAfterTheDeadline(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		own := newest(client)
+		time.Sleep(untilSteady)
+		s.Intercept(zktest.Rule{Hold: zktest.ToServer})
+		<-claim.Done()
+		time.Sleep(testTimeout / 2)
+		require.ErrorIs(t, context.Cause(own.Context()), session.ErrAbandoned)
+	})
+}

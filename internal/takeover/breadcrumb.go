@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// A breadcrumb is the data of the node <path>-breadcrumb: the holder that has not released its
+// claim, or none.
+type breadcrumb struct {
+	Format int           `json:"format"` // 1
+	Token  fencing.Token `json:"token,omitempty"`
+	Owner  string        `json:"owner,omitempty"`
+	Host   string        `json:"host,omitempty"`
+	PID    int           `json:"pid,omitempty"`
+	Time   time.Time     `json:"time,omitzero"`
+}
+
+// noBreadcrumb is the data after a release. The node is not deleted with the release: its version
+// rises for good, so that no earlier write matches a later breadcrumb.
+const noBreadcrumb = `{"format":1}`
+
+// parseBreadcrumb returns the breadcrumb that a node contains, the zero value for an empty node.
+// Unknown data is an error: it may be the breadcrumb of a newer version.
+func parseBreadcrumb(data []byte) (breadcrumb, error) {
+	var b breadcrumb
+	if len(data) == 0 {
+		return b, nil
+	}
+	if err := json.Unmarshal(data, &b); err != nil {
+		return breadcrumb{}, fmt.Errorf("node contains other data than a breadcrumb: %w", err)
+	}
+	if b.Format != 1 || b.Token < 0 {
+		return breadcrumb{}, fmt.Errorf("node contains other data than a breadcrumb, or a newer format: %.40q", data)
+	}
+	return b, nil
+}
+
+func (b breadcrumb) former() recipes.FormerHolder {
+	return recipes.FormerHolder{Token: b.Token, Owner: b.Owner, Host: b.Host, PID: b.PID, Since: b.Time}
+}
+
+// A leftBreadcrumb is the breadcrumb that a claim has written.
+type leftBreadcrumb struct {
+	path    string // namespace included
+	version int32
+}
+
+// deleteWith deletes the claim's node and clears the breadcrumb, in one transaction. So no client
+// finds the node gone and the breadcrumb of a holder that has released.
+//
+// The transaction is carried out only while the claim's own node exists: an attempt that arrives
+// late changes nothing, whatever a later holder has written. If the session ends before it was
+// answered, that is an error: the breadcrumb may stay. If the server refuses it, the
+// breadcrumb stays, and the node is deleted without it: the next holder then treats this one as one
+// that did not release. existed is as in Session.Delete.
+func (l *leftBreadcrumb) deleteWith(ctx context.Context, s *session.Session, n *session.Node) (existed bool, err error) {
+	var attempts atomic.Int32 // one that its caller has abandoned may still count
+	_, err = session.RetryAs(ctx, s, session.Holder, "delete", n.Path, func(conn *zk.Conn) (struct{}, error) {
+		attempts.Add(1)
+		_, err := conn.Multi(
+			&zk.DeleteRequest{Path: n.Path, Version: -1},
+			&zk.SetDataRequest{Path: l.path, Data: []byte(noBreadcrumb), Version: l.version},
+		)
+		return struct{}{}, err
+	})
+	if err == nil {
+		s.MarkGone(n)
+		return true, nil
+	}
+	if over := s.Ended(); over != nil { // the node ends with the session, and the breadcrumb may stay
+		return false, fmt.Errorf("%w: %w", over, err)
+	}
+	existed, err = s.Delete(ctx, n, session.Holder)
+	return existed || err == nil && attempts.Load() > 1, err
+}
+
+// A taking is an attempt of a claim to write its breadcrumb.
+type taking struct {
+	mine   breadcrumb
+	passed fencing.Token // of the former holder after which the claim may be taken, 0 if there was none
+}
+
+// next returns the data to write in place of what was read, nil if an earlier attempt has written it.
+// Its error is an *UnreleasedError if a former holder did not release that was not passed yet.
+func (t taking) next(data []byte, _ *zk.Stat, _ bool) ([]byte, error) {
+	last, err := parseBreadcrumb(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case last.Token == t.mine.Token:
+		return nil, nil
+	case last.Token != 0 && last.Token != t.passed:
+		return nil, &recipes.UnreleasedError{Former: last.former(), Err: errUnreleased}
+	}
+	return json.Marshal(t.mine)
+}
+
+var errUnreleased = errors.New("the claim was not taken over")
