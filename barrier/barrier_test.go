@@ -202,7 +202,7 @@ func TestInvalidArgumentOfBarrierIsAnErrorThatNamesIt(t *testing.T) {
 		_, err := barrier.New(nil, path, nil)
 		require.ErrorContains(s, err, "client is nil")
 		for _, call := range []func(context.Context) error{p.Set, p.Remove, p.Wait} {
-			require.ErrorContains(s, call(nil), "context is nil") //nolint:staticcheck // the test's subject
+			require.ErrorContains(s, call(nil), "context is nil")
 		}
 	})
 }

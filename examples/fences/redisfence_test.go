@@ -25,7 +25,7 @@ func Example_redis() {
 	}
 	defer server.Close()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	guard, err := redisfence.New(func(ctx context.Context, script string, keys []string, args ...any) (any, error) {
 		return client.Eval(ctx, script, keys, args...).Result()
 	}, nil)

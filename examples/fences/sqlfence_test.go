@@ -23,7 +23,7 @@ func Example_database() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	guard, err := sqlfence.New(db, sqlfence.SQLite, nil)
 	if err != nil {
 		log.Fatal(err)
