@@ -167,11 +167,3 @@ func (r *Request) poll() time.Duration {
 	return min(r.Wait, maxPoll)
 }
 
-// sizeOf returns the bytes of identities and metadata in a record.
-func sizeOf(principal, owner string, metadata map[string]string) int {
-	size := len(principal) + len(owner)
-	for k, v := range metadata {
-		size += len(k) + len(v)
-	}
-	return size
-}

@@ -105,3 +105,12 @@ func (w *written) forget(path, name string) {
 		delete(w.all, key)
 	}
 }
+
+// sizeOf returns the bytes of identities and metadata in a record.
+func sizeOf(principal, owner string, metadata map[string]string) int {
+	size := len(principal) + len(owner)
+	for k, v := range metadata {
+		size += len(k) + len(v)
+	}
+	return size
+}
