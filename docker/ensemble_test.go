@@ -112,7 +112,10 @@ func (s *session) ask(tb testing.TB, frame []byte, wait time.Duration) ([]byte, 
 	return answer, err
 }
 
-func (s *session) ping(tb testing.TB) error { return s.pingFor(tb, answerTime) }
+func (s *session) ping(tb testing.TB) error {
+	tb.Helper()
+	return s.pingFor(tb, answerTime)
+}
 
 // pingFor pings, and waits so long for the answer.
 func (s *session) pingFor(tb testing.TB, wait time.Duration) error {

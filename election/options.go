@@ -9,9 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/internal/protocol"
-
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 

@@ -27,10 +27,10 @@ import (
 //
 // A claim is used once: a claim that has ended stays ended. All methods are safe
 // for concurrent use.
-type Claim struct{ hold }
+type Claim struct{ hold } //nolint:unused // package claim calls its methods, by an interface
 
 // A hold refers to the internal package that does the work. It has no exported methods.
-type hold = claim.Ref
+type hold = claim.Ref //nolint:unused // likewise
 
 // Token returns the claim's fencing token: the zxid with which its node was created.
 // It is greater than that of every earlier claim of the same path, within one

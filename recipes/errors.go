@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
-
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 

@@ -13,10 +13,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// lagging returns permits at two servers, the second of which lags behind: its client still reads the first limit, when the other
-// one has stored the second one.
-func lagging(t *testing.T, first, second int, f func(s servers, fresh *permits.Permits, stale *recipes.Client)) {
+// lagging returns permits at two servers, the second of which lags behind: its client still reads the first limit, 3, when
+// the other one has stored the second one.
+func lagging(t *testing.T, second int, f func(s servers, fresh *permits.Permits, stale *recipes.Client)) {
 	t.Helper()
+	const first = 3
 	crowded(t, zktest.Options{Servers: 3}, func(s servers) {
 		connect := func(server int) *recipes.Client {
 			client, err := recipes.Connect(s.Context(), s.Addrs()[server-1:server], &recipes.Options{SessionTimeout: loadTimeout, Dial: s.Dial})
@@ -39,7 +40,7 @@ func lagging(t *testing.T, first, second int, f func(s servers, fresh *permits.P
 
 func TestResizeAtLaggingServerStoresTheLimitThatItStillReads(t *testing.T) {
 	for _, second := range []int{2, 5} {
-		lagging(t, 3, second, func(s servers, fresh *permits.Permits, stale *recipes.Client) {
+		lagging(t, second, func(s servers, fresh *permits.Permits, stale *recipes.Client) {
 			require.NoError(s, s.permits(stale, 3).Resize(s.Context(), 3))
 			data, _, err := s.Get("/l/permits-limit")
 			require.NoError(s, err)
@@ -49,18 +50,18 @@ func TestResizeAtLaggingServerStoresTheLimitThatItStillReads(t *testing.T) {
 }
 
 func TestClaimAtLaggingServerIsNotRefusedBecauseOfAnEarlierLimit(t *testing.T) {
-	lagging(t, 3, 5, func(s servers, _ *permits.Permits, stale *recipes.Client) {
+	lagging(t, 5, func(s servers, _ *permits.Permits, stale *recipes.Client) {
 		p := s.permits(stale, 5)
 		c, err := p.Claim(s.Context(), 5)
 		require.NoError(s, err)
 		require.NoError(s, s.queue(stale, "/l/permits").Release(s.Context(), c))
 	})
-	lagging(t, 3, 5, func(s servers, _ *permits.Permits, stale *recipes.Client) {
+	lagging(t, 5, func(s servers, _ *permits.Permits, stale *recipes.Client) {
 		c, err := s.permits(stale, 5).Try(s.Context(), 5)
 		require.NoError(s, err)
 		require.NoError(s, s.queue(stale, "/l/permits").Release(s.Context(), c))
 	})
-	lagging(t, 3, 5, func(s servers, _ *permits.Permits, stale *recipes.Client) {
+	lagging(t, 5, func(s servers, _ *permits.Permits, stale *recipes.Client) {
 		time.Sleep(loadTimeout / 16)
 		_, err := s.permits(stale, 3).Claim(s.Context(), 1)
 		wrong := (*permits.LimitError)(nil)

@@ -56,8 +56,8 @@ func TestEnsembleWhoseWritesTakeOverAnEighthOfTheTimeoutCostsNoClaim(t *testing.
 }
 
 // slowWrites delays the writes of all servers.
-func slowWrites(s servers, latency time.Duration) *zktest.Interceptor {
-	return s.Intercept(zktest.Rule{Delay: latency, When: func(r zktest.Request) bool {
+func slowWrites(s servers, latency time.Duration) {
+	s.Intercept(zktest.Rule{Delay: latency, When: func(r zktest.Request) bool {
 		switch r.Op {
 		case "multi", "create", "create2", "createContainer", "setData", "delete":
 			return true

@@ -107,12 +107,12 @@ func awaitTurn(ctx context.Context, q *queue.Queue, s *client.Session, p *queue.
 	case back:
 		return &recipes.Error{Op: "claim", Path: p.Path, Err: sentinel.ErrSteppedBack}
 	}
-	return confirm(ctx, q, s, p, detached)
+	return confirm(ctx, s, p, detached)
 }
 
 // confirm returns an error if the place's node, which a listing had, was deleted since. detached is closed if the client has
 // changed servers in the meantime: then an event may be missing, and a check shows whether the node exists.
-func confirm(ctx context.Context, q *queue.Queue, s *client.Session, p *queue.Place, detached <-chan struct{}) error {
+func confirm(ctx context.Context, s *client.Session, p *queue.Place, detached <-chan struct{}) error {
 	_, err := s.Watch(ctx, p.Path, session.WatchNode)
 	if err == nil {
 		select {

@@ -23,9 +23,6 @@ import (
 // names explained.
 const mostUpward = 5
 
-// crowded packages have more upward references, which may not increase.
-var crowded = map[string]int{"internal/queue": 10, "internal/lease": 7}
-
 func TestFilesOfEachPackageHaveAnOrder(t *testing.T) {
 	packages := 0
 	require.NoError(t, filepath.WalkDir(root, func(dir string, entry fs.DirEntry, err error) error {

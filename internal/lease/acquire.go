@@ -166,4 +166,3 @@ func (r *Request) poll() time.Duration {
 	}
 	return min(r.Wait, maxPoll)
 }
-

@@ -12,8 +12,8 @@ import (
 )
 
 // takeover returns a history in which a second contender is granted a path 100 ms after the first one's node was deleted.
-func takeover(path string, run history.Event, releasing history.Instant) []history.Event {
-	const ms = history.Instant(time.Millisecond)
+func takeover(run history.Event, releasing history.Instant) []history.Event {
+	const ms, path = history.Instant(time.Millisecond), "/l"
 	run.Kind, run.Timeout, run.Delay = history.Run, 4000*ms, 500*ms
 	node := func(name string) string { return path + "/" + name + "-lock-0000000000" }
 	event := func(at history.Instant, kind history.Kind, who string, attempt int, e history.Event) history.Event {
@@ -52,16 +52,16 @@ func TestLockDelayIsThatOfOnePathIfTheRunNamesOne(t *testing.T) {
 		}
 		return findings
 	}
-	require.Equal(t, 2, count(takeover("/l", history.Event{}, 0)), "too early, and not fenced")
-	require.Equal(t, 2, count(takeover("/l", history.Event{Path: "/l"}, 0)))
-	require.Zero(t, count(takeover("/l", history.Event{Path: "/other"}, 0)))
-	require.Equal(t, 1, Tested(takeover("/l", history.Event{Path: "/l"}, 0))[CrashOrClean])
-	require.Zero(t, Tested(takeover("/l", history.Event{Path: "/other"}, 0))[CrashOrClean])
+	require.Equal(t, 2, count(takeover(history.Event{}, 0)), "too early, and not fenced")
+	require.Equal(t, 2, count(takeover(history.Event{Path: "/l"}, 0)))
+	require.Zero(t, count(takeover(history.Event{Path: "/other"}, 0)))
+	require.Equal(t, 1, Tested(takeover(history.Event{Path: "/l"}, 0))[CrashOrClean])
+	require.Zero(t, Tested(takeover(history.Event{Path: "/other"}, 0))[CrashOrClean])
 }
 
 func TestReleaseIsCleanWithinTheResolutionOfTheServersClocks(t *testing.T) {
 	const at = history.Instant(10*time.Millisecond + 300*time.Microsecond) // the log states 10 ms for the deletion after it
 	blur := history.Event{Blur: history.Instant(time.Millisecond)}
-	require.Zero(t, Tested(takeover("/l", blur, at))[CrashOrClean])
-	require.Equal(t, 1, Tested(takeover("/l", history.Event{}, at))[CrashOrClean])
+	require.Zero(t, Tested(takeover(blur, at))[CrashOrClean])
+	require.Equal(t, 1, Tested(takeover(history.Event{}, at))[CrashOrClean])
 }

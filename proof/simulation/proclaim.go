@@ -35,7 +35,7 @@ func (p *Process) publish(by history.Event, term *election.Term, d time.Duration
 			case <-term.Done():
 			}
 		}
-		p.send(by, term, "drain", func(ctx context.Context, _ history.Event) error { return term.Drain(ctx) })
+		_ = p.send(by, term, "drain", func(ctx context.Context, _ history.Event) error { return term.Drain(ctx) })
 	})
 	return func() {
 		publishing.Wait()
@@ -120,7 +120,7 @@ func (p *Process) mustBeSeenBy(observer *Process) {
 		defer observer.mu.Unlock()
 		return observer.observed.Token == term.Token() && observer.observed.Value != ""
 	}
-	for p.proclaim(by, term); !seen() && term.Err() == nil && ctx.Err() == nil; {
+	for _ = p.proclaim(by, term); !seen() && term.Err() == nil && ctx.Err() == nil; {
 		<-pace.C
 	}
 	if !seen() && term.Err() == nil {

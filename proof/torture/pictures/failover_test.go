@@ -39,6 +39,7 @@ const failoverEnd = 18 * time.Second
 // runFailover runs a paused process in fake time. Its link passes nothing, and its own code stops between its last check of the
 // hold and the write, as SIGSTOP would stop it.
 func runFailover(t *testing.T) *failover {
+	t.Helper()
 	f := &failover{paused: 3 * time.Second, resumed: 16 * time.Second}
 	faketime.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, &zktest.Options{Servers: 3, Tick: 500 * time.Millisecond, InMemory: true})

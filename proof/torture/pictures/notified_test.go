@@ -81,6 +81,7 @@ func partitioned(t *testing.T, path string, begin func(t *testing.T, server stri
 func TestPictureOfNotificationsIsMeasured(t *testing.T) {
 	var notified, disconnected, expired time.Duration
 	ours := partitioned(t, "/locks", func(t *testing.T, server string, n *network) func(time.Time) {
+		t.Helper()
 		client, err := recipes.Connect(t.Context(), []string{server}, &recipes.Options{SessionTimeout: notifiedTimeout, Dial: n.dial})
 		require.NoError(t, err)
 		t.Cleanup(client.Close)
@@ -94,6 +95,7 @@ func TestPictureOfNotificationsIsMeasured(t *testing.T) {
 		}
 	})
 	theirs := partitioned(t, "/locks", func(t *testing.T, server string, n *network) func(time.Time) {
+		t.Helper()
 		conn, events := dialWithEvents(t, notifiedTimeout, server, n.dial)
 		require.NoError(t, zk.NewLock(conn, "/locks", zk.WorldACL(zk.PermAll)).Lock())
 		return func(began time.Time) {
