@@ -23,7 +23,7 @@ import (
 //
 // ctx bounds the call and not the round. A round that begins when ctx ends can count the member, which
 // has then left it. The wait continues across disconnections and sessions. After an error the member is
-// in no round, and its node is deleted, as after a failed recipes.Register. The error is ctx's, with
+// in no round, and its node is deleted: in the background if no server confirms it in time. The error is ctx's, with
 // recipes.ErrUncertain if that deletion was not confirmed: the others count the member until it is.
 // Or it is recipes.ErrClosed, that with which a server refused, or a *SizeError if members of a barrier
 // of another size are in it or wait, or recipes.ErrQueue if the node is the queue of a lock or an election.

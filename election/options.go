@@ -99,7 +99,7 @@ type Options struct {
 	// LockDelay is how long Campaign and Run wait after a leader that did not resign: it
 	// crashed, or it lost its term, or perhaps its Resign was not confirmed. Requests of that leader
 	// that are still on their way arrive in this time. The default is not to wait.
-	// recipes.QueueOptions states how the delay is counted, and what all candidates must
+	// LockDelay of lock.Options states how the delay is counted, and what all candidates must
 	// set.
 	LockDelay time.Duration
 
@@ -108,7 +108,7 @@ type Options struct {
 	// does no harm: it revokes its credentials, or stops its process. An error keeps the
 	// candidate from leading: Campaign and Run return it, and Retry does not see it. A panic
 	// passes through both, after the node was deleted. Fence can be called more than once for
-	// one leader. See recipes.QueueOptions.
+	// one leader. See Fence of lock.Options.
 	Fence func(ctx context.Context, former recipes.FormerHolder) error
 
 	_ struct{}

@@ -77,6 +77,5 @@
 // # Nodes
 //
 // A member is the ephemeral node <path>/<id>, and its data is the metadata, unchanged, so that programs in any language
-// can read it. Children of the group's node that are not ephemeral are ignored. [recipes.Register] keeps any other
-// ephemeral node registered in the same way.
+// can read it. Children of the group's node that are not ephemeral are ignored.
 package group

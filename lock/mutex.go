@@ -40,15 +40,29 @@ type Options struct {
 	// LockDelay is how long Lock and TryLock wait after a holder that did not release the
 	// lock: it crashed, or it lost the lock, or perhaps its Unlock was not confirmed. Requests of that
 	// holder that are still on their way arrive in this time. The default is not to wait.
-	// recipes.QueueOptions states how the delay is counted, and what all users of the path
-	// must set.
+	//
+	// Each holder leaves a breadcrumb in the node <path>-breadcrumb, which its Unlock
+	// clears. The next holder that finds one waits from that moment, on its own monotonic
+	// clock, while its session proves that it lives. If its ctx ends before the delay, or
+	// the lock is lost, it leaves the queue; a later call of the same Mutex goes on
+	// counting from the same moment.
+	//
+	// A holder that had lost the lock before it called Unlock counts as one that did not
+	// release; one whose Unlock returned ErrUncertain may. All contenders of the path must
+	// set the same of LockDelay and Fence, one or both. A contender that sets none of them
+	// does not wait and leaves no breadcrumb, so its own crash goes unnoticed.
 	LockDelay time.Duration
 
 	// Fence, if not nil, is called before Lock and TryLock return the lock after such a
 	// holder, when LockDelay is over. It makes sure that the former holder does no harm: it
 	// revokes its credentials, or stops its process. An error keeps the lock from being
 	// taken, and is returned by Lock. A panic passes through Lock, after the node was deleted.
-	// Fence can be called more than once for one holder. See recipes.QueueOptions.
+	// Its ctx is done when the caller's is, or when the lock is lost.
+	//
+	// After an error or a panic the breadcrumb stays: Lock returns a *recipes.UnreleasedError, with the
+	// operation "fence", and the next contender calls Fence again. It may be called more than once for one
+	// holder, and by two processes at the same time if the first has lost the lock. It is
+	// not called after holders whose successor has set LockDelay alone.
 	Fence func(ctx context.Context, former recipes.FormerHolder) error
 
 	_ struct{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recipes is the foundation of locks and elections on ZooKeeper: a [Client] keeps a session with an ensemble, and
-// a [Queue] is a queue of contenders whose first member holds the [Claim].
+// Package recipes is the foundation of locks and elections on ZooKeeper: a [Client] keeps a session with an ensemble,
+// and the first contender of a queue holds a [Claim].
 //
 // Programs call package lock or package election, and use this package to connect. What it documents holds for both. T is
 // the session timeout that the servers granted ([Client.SessionTimeout]); a tick is the servers' tickTime.
@@ -169,19 +169,13 @@
 //     order. From 2³¹ − 2²⁰ on, contenders are ordered by czxid, which takes a read for each that was not read before,
 //     and every name has a nonce. Contenders of other libraries in the same queue do not know that.
 //
-// # Registrations
-//
-// [Register] keeps an ephemeral node in existence across sessions, under a name that the caller chose; package group lists
-// and follows such nodes. A [Registration] grants nothing and has no token. It needs no heartbeats, so that its loss is
-// detected with the end of the session, and it has no part in the queues.
-//
 // # Nodes
 //
 // Contenders are ephemeral sequential children of the queue's node, named <czxid of the parent, base 36>-lock-<number>, or
 // <czxid>-<nonce>-lock-<number> where the session has no other contender in that queue. No name is given twice, even when
 // a parent is reaped or deleted and created again: docs/protocol.md gives the reason. The readers and writers of a
-// read/write lock have -__READ__ or -__WRIT__ in place of -lock-: see [Mode]. Contenders for [Permits] have -w<weight> before
-// -lock-, and those with a priority -p<priority>: see [Candidacy]. Children named …lock-<number>, …__lock__<number>,
+// read/write lock have -__READ__ or -__WRIT__ in place of -lock-. Contenders for permits have -w<weight> before
+// -lock-, and those with a priority -p<priority>. Children named …lock-<number>, …__lock__<number>,
 // …__READ__<number> or …__WRIT__<number> are contenders, whichever program created them; all others are ignored. So locks and
 // elections on the same path exclude each other, and contenders of some other libraries can join the same queue:
 // docs/versions-and-migration.md names them. Parents are created as container nodes, which the servers remove some time
@@ -193,5 +187,5 @@
 // Packages lock, election, group, schedule and barrier for what to call; package fencing for the token; package epoch for
 // state in ZooKeeper; [Options] for what can be set; [Trace] for what can be watched; docs/observability.md for metrics and
 // alerts; docs/costs.md for the requests of each recipe; docs/protocol.md for why the deadline and the join are right; then
-// internal/lease/deadline.go, contend.go, join.go, wait.go and internal/session.
+// internal/deadline, internal/queue and internal/session.
 package recipes

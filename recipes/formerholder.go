@@ -20,7 +20,7 @@ type FormerHolder struct {
 }
 
 // An UnreleasedError reports that a claim was not taken over from a holder that did not release it:
-// the context ended before the lock-delay was over, or QueueOptions.Fence failed.
+// the context ended before the lock-delay was over, or the fence function failed.
 type UnreleasedError struct {
 	Former FormerHolder
 	Err    error // the cause

@@ -11,7 +11,7 @@ import (
 )
 
 // A QueueState describes what a client has in one queue at one moment. Contenders of other
-// clients do not count: see Queue.Contenders.
+// clients do not count.
 type QueueState struct {
 	Path     string    // of the queue, namespace included
 	Joining  int       // nodes whose create was not answered yet

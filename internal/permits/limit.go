@@ -22,7 +22,7 @@ import (
 // ZooKeeper: two processes were configured differently, or the limit was changed by Resize.
 type LimitError struct {
 	Path   string // of the node that stores the limit
-	Limit  int    // of NewPermits
+	Limit  int    // of New
 	Stored int
 }
 
@@ -60,7 +60,7 @@ func checkLimit(limit int) error {
 // ErrNoLimit is returned for Permits without a limit of their own, if no limit is stored.
 var ErrNoLimit = errors.New("no limit is stored: use a limit that is not 0, which stores it")
 
-// readLimit returns the stored limit. It stores that of NewPermits if there is none.
+// readLimit returns the stored limit. It stores that of New if there is none.
 //
 // What it returns can be out of date, as the server may lag behind. A grant checks the version. Where the limit decides anything
 // else, use acceptLimit.
@@ -119,7 +119,7 @@ func (p *Permits) isStored(ctx context.Context, s *client.Session, version int32
 	return err == nil, err
 }
 
-// createLimit stores the limit of NewPermits, unless another client has stored one. It returns ErrNoLimit if there is neither.
+// createLimit stores the limit of New, unless another client has stored one. It returns ErrNoLimit if there is neither.
 func (p *Permits) createLimit(ctx context.Context, s *client.Session) error {
 	if p.limit == 0 {
 		stored, err := p.isStored(ctx, s, -1)

@@ -31,11 +31,11 @@ import (
 // A Permits is safe for concurrent use.
 type Permits struct {
 	queue     *queue.Queue
-	limit     int    // of NewPermits, 0 for the stored one
+	limit     int    // of New, 0 for the stored one
 	limitPath string // namespace included
 
 	mu     sync.Mutex // guards agreed
-	agreed bool       // the stored limit was the one of NewPermits, or Resize has changed it
+	agreed bool       // the stored limit was the one of New, or Resize has changed it
 }
 
 // New returns the permits on the queue, 1 to MaxPermits. It sends no request. The first claim
@@ -54,7 +54,7 @@ func New(q *queue.Queue, limit int) (*Permits, error) {
 }
 
 // Limit returns the stored limit, as the server that this client is connected to sees it. It stores
-// the limit of NewPermits if there is none.
+// the limit of New if there is none.
 func (p *Permits) Limit(ctx context.Context) (limit int, err error) {
 	err = p.queue.WithSession(ctx, func(s *client.Session) error {
 		l, err := p.readLimit(ctx, s)

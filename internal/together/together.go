@@ -27,7 +27,7 @@ import (
 // stays below half of what a server accepts. The paths may have the other half.
 const maxTogether = 64
 
-// ErrApart is returned by ClaimTogether when one transaction cannot take all claims, because a queue
+// ErrApart is returned by Claim when one transaction cannot take all claims, because a queue
 // has a contender for instance. Nothing is held or queued then: Claim one after another.
 var ErrApart = errors.New("claims cannot be taken in one transaction")
 
@@ -48,7 +48,7 @@ func Claim(ctx context.Context, parts ...Part) ([]*recipes.Claim, error) {
 	return claimTogether(ctx, parts, func(g *together) ([]*recipes.Claim, error) { return g.claim(ctx) })
 }
 
-// Try is ClaimTogether for a caller that does not wait for the claims either way. If a contender conflicts with one of them,
+// Try is Claim for a caller that does not wait for the claims either way. If a contender conflicts with one of them,
 // its error is the *BusyError of Queue.Try.
 func Try(ctx context.Context, parts ...Part) ([]*recipes.Claim, error) {
 	return claimTogether(ctx, parts, func(g *together) ([]*recipes.Claim, error) {
@@ -101,7 +101,7 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*r
 	return claims, nil
 }
 
-// checkTogether returns an error for arguments of ClaimTogether that are invalid.
+// checkTogether returns an error for arguments of Claim that are invalid.
 func checkTogether(ctx context.Context, parts []Part) error {
 	if len(parts) == 0 {
 		return &recipes.Error{Op: "claim", Err: errors.New("no queues")}
