@@ -23,7 +23,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A Options is how a contender that may step back takes part in a queue. Stepping back changes no
+// Options are how a contender that may step back takes part in a queue. Stepping back changes no
 // rule of the queue: the contender deletes its node and joins again at the end, so that claims are
 // granted in the order in which their nodes were created.
 type Options struct {

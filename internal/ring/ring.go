@@ -32,7 +32,7 @@ type Ring struct {
 	acl    []zk.ACL
 }
 
-// A Entry is one entry of a Ring.
+// An Entry is one entry of a Ring.
 type Entry struct {
 	Name string
 	Data []byte
