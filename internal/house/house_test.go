@@ -80,8 +80,8 @@ type rule struct {
 // tools needs neither Java nor a container.
 var tools = []string{testify, zk, zktest}
 
-// engineTools are the packages above recipes, whose tests run on a recipes.Client.
-var engineTools = []string{nodes, rings, registrations, downgrade, queues, permits, together, candidacy, leases}
+// engineTools are the packages that tests of the queue use beside it.
+var engineTools = []string{nodes, rings, registrations, downgrade, permits, together, candidacy, leases}
 
 // rules has an entry for each package of the root module. Add one for a new package, with the reason.
 var rules = map[string]rule{
@@ -126,7 +126,7 @@ var rules = map[string]rule{
 	},
 	recipes: {
 		may:     []string{fencing, tuning, zk, protocol, session, digestmd5, sentinel, zkpath, connectstring, ownerlabel, report, engineClient, engineClaim},
-		tools:   slices.Concat(tools, engineTools),
+		tools:   tools,
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
 	},
 	protocol: {
@@ -259,7 +259,7 @@ var rules = map[string]rule{
 		may: []string{
 			zk, fencing, recipes, ownerlabel, protocol, session, sentinel, zkpath, engineClient, engineClaim, expiry, takeovers,
 		},
-		tools:   append(tools, connectstring, nodes, views, rings, registrations, tuning, wiretest, testcert),
+		tools:   slices.Concat(tools, engineTools, []string{connectstring, views, tuning, wiretest, testcert}),
 		because: "locks, elections, leases and the command have it in common",
 	},
 	permits: {
