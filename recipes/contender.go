@@ -46,7 +46,7 @@ type Revocation struct {
 	Reason string `json:"reason"`
 }
 
-// A BusyError is returned when the queue is not empty.
+// A BusyError is the error that Trace.Failed gets when a queue that was tried is not empty.
 type BusyError struct {
 	Path  string    // of the queue
 	Front Contender // the first contender; without a Name if the contenders that were first have left

@@ -19,7 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Requests sends single requests about the contenders of one queue, for package lease. It
+// Requests sends single requests about the contenders of one queue. It
 // sends all of them in one session: no answer is older than an earlier one.
 //
 // Errors wrap the server's refusal, zk.ErrNoNode or zk.ErrBadVersion for instance; or

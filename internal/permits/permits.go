@@ -106,7 +106,7 @@ func (p *Permits) checkWeight(weight, limit int) error {
 	return &recipes.Error{Op: "claim", Path: p.queue.Path(), Err: fmt.Errorf("weight of %d permits: must be 1 to %d", weight, limit)}
 }
 
-// ClaimIn is Claim within one session.
+// claimIn is Claim within one session.
 func (p *Permits) claimIn(ctx context.Context, s *client.Session, weight int32, l queue.Limit) (*recipes.Claim, error) {
 	pl, alone, err := p.queue.Join(ctx, s, p.entry(s, weight), -1)
 	if err != nil {

@@ -20,7 +20,7 @@ const OverflowSequence = 1<<31 - 1<<20
 // number. The tag is the czxid of the parent: numbers restart when a parent is reaped
 // and created again. If a name recurred, a late delete could hit another client's node,
 // and a lost claim could take that node for its own. The tag is the joining client's
-// belief; the nonce is left out only where that belief is verified (see Queue.join of package recipes), and
+// belief; the nonce is left out only where that belief is verified (see Queue.Join of package queue), and
 // while numbers are unique.
 func NamePrefix(tag int64, nonce string, mode Mode) string {
 	if nonce != "" {

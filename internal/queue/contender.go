@@ -42,6 +42,7 @@ func (q *Queue) FrontFor(ctx context.Context, s *client.Session, members []proto
 	return recipes.Contender{}, false, nil
 }
 
+// Read reads the contender of that name.
 func (q *Queue) Read(ctx context.Context, s *client.Session, name string) (recipes.Contender, error) {
 	data, stat, err := s.Get(ctx, q.path+"/"+name)
 	if err != nil {

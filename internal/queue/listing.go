@@ -38,6 +38,7 @@ type Listing struct {
 	named []string  // the names of order
 }
 
+// NewListing returns the queue below a parent that has these children.
 func NewListing(children []string, parent *zk.Stat) *Listing {
 	lst := &Listing{Parent: parent, Members: protocol.ParseMembers(children), highest: -1}
 	lst.Plain = len(protocol.Unordered(lst.Members)) == 0
@@ -75,6 +76,7 @@ func (lst *Listing) Names() []string {
 	return lst.named
 }
 
+// NamesOf returns the names of members, in their order.
 func NamesOf(members []protocol.Member) []string {
 	names := make([]string, len(members))
 	for i, m := range members {

@@ -53,6 +53,8 @@ const reportQueue = 1024
 
 // A Reporter reports to the log and to the trace, each on its own goroutine: neither can
 // delay a deadline or the other.
+//
+// Its other methods report the event that their name gives, and call the function of the trace that has it.
 type Reporter struct {
 	trace   Hooks
 	logger  *slog.Logger
@@ -62,6 +64,7 @@ type Reporter struct {
 	dropped atomic.Int64
 }
 
+// New returns a reporter to the trace and the logger.
 func New(trace Hooks, logger *slog.Logger) *Reporter {
 	return &Reporter{trace: trace, logger: logger, tells: background.NewMailbox(), logs: background.NewMailbox()}
 }
@@ -98,6 +101,7 @@ func (r *Reporter) tell(f func()) {
 	}
 }
 
+// Log writes to the log, as soon as the logger has taken the messages before.
 func (r *Reporter) Log(level slog.Level, msg string, args ...any) {
 	f := func() { r.logger.Log(context.Background(), level, msg, args...) }
 	if !r.logs.Post(f, reportQueue) {

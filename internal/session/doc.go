@@ -8,6 +8,6 @@
 // is sent; node.go, outstanding.go and nodes.go for the nodes that may exist; heartbeat.go for the proofs that the session
 // lives; deletion.go for the deletion of nodes; owner.go for the one goroutine that decides when.
 //
-// Locks, in the order in which they may be taken: Session.mu; heartbeatState.mu; outstanding.mu; then the locks of package lease, of a
+// Locks, in the order in which they may be taken: Session.mu; heartbeatState.mu; outstanding.mu; then the locks of package deadline, of a
 // Wire, of the watches, of the dialer and of an Alarm, none of which is held while another is taken.
 package session

@@ -195,7 +195,7 @@ func (s *Session) period() time.Duration {
 
 // interval returns the time from one heartbeat to the next, half a period while grants depend on a proof that was sent after
 // a silence: the deadline counts the silence for as long as it is less than T/4 past, and would leave no time to ride out a
-// fault that begins before the next heartbeat. T/48 allows for timers and for the resolution of package lease.
+// fault that begins before the next heartbeat. T/48 allows for timers and for the resolution of package deadline.
 func (s *Session) interval(granted int) time.Duration {
 	period := s.period()
 	if granted > 0 && s.lease.Gap() > period+s.Timeout()/48 {

@@ -352,7 +352,7 @@ func (g *together) settle(ctx context.Context) error {
 	return g.apart(ctx, err)
 }
 
-// CheckFirst fails if a contender is ahead in a queue: one that does not write the parent, such as
+// checkFirst fails if a contender is ahead in a queue: one that does not write the parent, such as
 // one of another library, may have joined between the listing and the create.
 func (g *together) checkFirst(ctx context.Context) error {
 	for i, q := range g.queues {
