@@ -47,10 +47,10 @@ func TestCuratorStyleNamesQueueInOrder(t *testing.T) {
 	s := recipetest.New(t)
 	var mu sync.Mutex // guards ahead
 	ahead := make(map[string]string)
-	client := s.Connect(recipes.Options{Trace: &recipes.Trace{Waiting: func(_, node, before string) {
+	client := s.Connect(recipes.Options{Trace: &recipes.Trace{Waiting: func(e recipes.QueueEvent) {
 		mu.Lock()
 		defer mu.Unlock()
-		ahead[node] = before
+		ahead[e.Node] = e.Ahead
 	}}})
 	_, err := s.ZK.Create(s.Path("lock"), nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)

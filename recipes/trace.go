@@ -19,94 +19,174 @@ import (
 // every change of the session uses Client.States.
 type Trace struct {
 	// SessionOpened is called when a session exists.
-	SessionOpened func(session int64, server string, timeout time.Duration)
-	// SessionEnded is called when a session is over, with the cause.
-	SessionEnded func(session int64, cause error)
+	SessionOpened func(SessionEvent) // Session, Server, Timeout
+	// SessionEnded is called when a session is over.
+	SessionEnded func(SessionEvent) // Session, Err
 	// Attached is called when a server serves the session again.
-	Attached func(session int64, server string)
+	Attached func(SessionEvent) // Session, Server
 	// Detached is called when the connection to the server ended. No claim is lost
 	// yet.
-	Detached func(session int64, server string)
-	// Outage is called when no server has served the client for T/4, with the reason.
+	Detached func(SessionEvent) // Session, Server
+	// Outage is called when no server has served the client for T/4.
 	// Attached, SessionEnded or SessionOpened follows when the outage ends.
-	Outage func(lasted time.Duration, cause error)
+	Outage func(SessionEvent) // Lasted, Err
 	// Heartbeat is called when a heartbeat was answered or failed.
-	Heartbeat func(roundTrip time.Duration, err error)
+	Heartbeat func(SessionEvent) // RoundTrip, Err
 	// Proved is called when a heartbeat proved that the session lives, while the client
-	// held claims. left is how long before their deadline that was, and 0 after it;
-	// timeout is the session timeout T.
-	Proved func(left, timeout time.Duration)
-	// Joined is called when a contender has joined the queue. contenders is how many
-	// nodes the queue then had, including the contender's own; 0 if the server did not
-	// report that.
-	Joined func(path, node string, contenders int)
+	// held claims.
+	Proved func(SessionEvent) // Left, Timeout
+	// Joined is called when a contender has joined the queue.
+	Joined func(QueueEvent) // Path, Node, Contenders
 	// Waiting is called when a contender begins to wait for its predecessor.
-	Waiting func(path, node, ahead string)
-	// Granted is called when a contender is granted the claim. waited is the time since
-	// the call for it began.
-	Granted func(path, node string, token fencing.Token, waited time.Duration)
+	Waiting func(QueueEvent) // Path, Node, Ahead
+	// Granted is called when a contender is granted the claim.
+	Granted func(QueueEvent) // Path, Node, Token, Waited
 	// HandedOver is called after Granted if the contender had waited for a predecessor, whether
 	// or not a leader has named it: see election.Term.HandOver for that.
-	HandedOver func(path, node string)
+	HandedOver func(QueueEvent) // Path, Node
 	// Unreleased is called when a claim with a lock-delay or a fence function has found that the former
 	// holder did not release, before the claim waits for the rest of the delay. Each call that finds the
 	// same former holder reports it.
-	Unreleased func(path string, former FormerHolder, delay time.Duration)
-	// Failed is called when a call for a claim has returned an error, after the time
-	// that it waited: its context is done, for instance, or the queue was not empty.
-	Failed func(path string, waited time.Duration, err error)
-	// Ended is called when a claim has ended, with how long it was held, and why:
-	// ErrReleased, or the cause of the loss.
-	Ended func(path, node string, held time.Duration, cause error)
+	Unreleased func(QueueEvent) // Path, Former, Delay
+	// Failed is called when a call for a claim has returned an error: its context is
+	// done, for instance, or the queue was not empty.
+	Failed func(QueueEvent) // Path, Waited, Err
+	// Ended is called when a claim has ended. Err is ErrReleased, or the cause of the
+	// loss.
+	Ended func(QueueEvent) // Path, Node, Held, Err
 	// Lost is called when a claim has ended other than by its holder. No call is
 	// dropped.
-	Lost func(path, node string, cause error)
-	// Released is called when a holder has released a claim, with the error that
-	// Release returned.
-	Released func(path, node string, err error)
+	Lost func(QueueEvent) // Path, Node, Err
+	// Released is called when a holder has released a claim. Err is what Release
+	// returned.
+	Released func(QueueEvent) // Path, Node, Err
 	// Rejoined is called when a waiter joins again at the end of the queue, because
 	// its session is over, its node was deleted, or it has stepped back.
-	Rejoined func(path string, cause error)
+	Rejoined func(QueueEvent) // Path, Err
 	// Recovered is called after a search for the node of a create that was not
 	// answered.
-	Recovered func(path string, found bool, err error)
+	Recovered func(QueueEvent) // Path, Found, Err
 	// Expired is called when this client has deleted the node of a lease that its holder
 	// had not renewed in time, or that of a claim that was revoked.
-	Expired func(node string)
+	Expired func(QueueEvent) // Node
 	// NotDeleted is called when a node could not be deleted yet. The client tries again.
-	NotDeleted func(node string, err error)
+	NotDeleted func(QueueEvent) // Node, Err
+
+	_ struct{}
+}
+
+// A SessionEvent is what a Trace is told about a session. Each hook names the fields that
+// it sets.
+type SessionEvent struct {
+	Session   int64
+	Server    string        // its address
+	Timeout   time.Duration // the session timeout T
+	Lasted    time.Duration // how long no server has served the client
+	RoundTrip time.Duration
+	Left      time.Duration // until the deadline of the claims, and 0 after it
+	Err       error         // why, nil after a heartbeat that was answered
+
+	_ struct{}
+}
+
+// A QueueEvent is what a Trace is told about a queue and its contenders. Each hook names
+// the fields that it sets.
+type QueueEvent struct {
+	Path       string // of the queue
+	Node       string // the path of the contender's node
+	Contenders int    // nodes that the queue had, including the contender's own; 0 if unknown
+	Ahead      string // the name of the predecessor's node
+	Token      fencing.Token
+	Waited     time.Duration // since the call for the claim began
+	Held       time.Duration
+	Former     FormerHolder
+	Delay      time.Duration // the lock-delay that is left
+	Found      bool          // whether the search found the node
+	Err        error         // why, nil for a success
 
 	_ struct{}
 }
 
 // hooks returns the trace's functions for the engine.
 func (t *Trace) hooks() report.Hooks {
+	var h report.Hooks
 	if t == nil {
-		return report.Hooks{}
+		return h
 	}
-	h := report.Hooks{
-		SessionOpened: t.SessionOpened,
-		SessionEnded:  t.SessionEnded,
-		Attached:      t.Attached,
-		Detached:      t.Detached,
-		Outage:        t.Outage,
-		Heartbeat:     t.Heartbeat,
-		Proved:        t.Proved,
-		Joined:        t.Joined,
-		Waiting:       t.Waiting,
-		Granted:       t.Granted,
-		HandedOver:    t.HandedOver,
-		Failed:        t.Failed,
-		Ended:         t.Ended,
-		Lost:          t.Lost,
-		Released:      t.Released,
-		Rejoined:      t.Rejoined,
-		Recovered:     t.Recovered,
-		Expired:       t.Expired,
-		NotDeleted:    t.NotDeleted,
+	if f := t.SessionOpened; f != nil {
+		h.SessionOpened = func(session int64, server string, timeout time.Duration) {
+			f(SessionEvent{Session: session, Server: server, Timeout: timeout})
+		}
+	}
+	if f := t.SessionEnded; f != nil {
+		h.SessionEnded = func(session int64, err error) { f(SessionEvent{Session: session, Err: err}) }
+	}
+	if f := t.Attached; f != nil {
+		h.Attached = func(session int64, server string) { f(SessionEvent{Session: session, Server: server}) }
+	}
+	if f := t.Detached; f != nil {
+		h.Detached = func(session int64, server string) { f(SessionEvent{Session: session, Server: server}) }
+	}
+	if f := t.Outage; f != nil {
+		h.Outage = func(lasted time.Duration, err error) { f(SessionEvent{Lasted: lasted, Err: err}) }
+	}
+	if f := t.Heartbeat; f != nil {
+		h.Heartbeat = func(roundTrip time.Duration, err error) { f(SessionEvent{RoundTrip: roundTrip, Err: err}) }
+	}
+	if f := t.Proved; f != nil {
+		h.Proved = func(left, timeout time.Duration) { f(SessionEvent{Left: left, Timeout: timeout}) }
+	}
+	t.queueHooks(&h)
+	return h
+}
+
+// queueHooks sets the functions for the events of queues.
+func (t *Trace) queueHooks(h *report.Hooks) {
+	if f := t.Joined; f != nil {
+		h.Joined = func(path, node string, contenders int) { f(QueueEvent{Path: path, Node: node, Contenders: contenders}) }
+	}
+	if f := t.Waiting; f != nil {
+		h.Waiting = func(path, node, ahead string) { f(QueueEvent{Path: path, Node: node, Ahead: ahead}) }
+	}
+	if f := t.Granted; f != nil {
+		h.Granted = func(path, node string, token fencing.Token, waited time.Duration) {
+			f(QueueEvent{Path: path, Node: node, Token: token, Waited: waited})
+		}
+	}
+	if f := t.HandedOver; f != nil {
+		h.HandedOver = func(path, node string) { f(QueueEvent{Path: path, Node: node}) }
 	}
 	if f := t.Unreleased; f != nil {
-		h.Unreleased = func(path string, by report.Former, delay time.Duration) { f(path, FormerHolder(by), delay) }
+		h.Unreleased = func(path string, former report.Former, delay time.Duration) {
+			f(QueueEvent{Path: path, Former: FormerHolder(former), Delay: delay})
+		}
 	}
-	return h
+	if f := t.Failed; f != nil {
+		h.Failed = func(path string, waited time.Duration, err error) {
+			f(QueueEvent{Path: path, Waited: waited, Err: err})
+		}
+	}
+	if f := t.Ended; f != nil {
+		h.Ended = func(path, node string, held time.Duration, err error) {
+			f(QueueEvent{Path: path, Node: node, Held: held, Err: err})
+		}
+	}
+	if f := t.Lost; f != nil {
+		h.Lost = func(path, node string, err error) { f(QueueEvent{Path: path, Node: node, Err: err}) }
+	}
+	if f := t.Released; f != nil {
+		h.Released = func(path, node string, err error) { f(QueueEvent{Path: path, Node: node, Err: err}) }
+	}
+	if f := t.Rejoined; f != nil {
+		h.Rejoined = func(path string, err error) { f(QueueEvent{Path: path, Err: err}) }
+	}
+	if f := t.Recovered; f != nil {
+		h.Recovered = func(path string, found bool, err error) { f(QueueEvent{Path: path, Found: found, Err: err}) }
+	}
+	if f := t.Expired; f != nil {
+		h.Expired = func(node string) { f(QueueEvent{Node: node}) }
+	}
+	if f := t.NotDeleted; f != nil {
+		h.NotDeleted = func(node string, err error) { f(QueueEvent{Node: node, Err: err}) }
+	}
 }

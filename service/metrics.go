@@ -83,10 +83,10 @@ func connect(ctx context.Context, c *Config, f *files, table *holds.Table, regis
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), metrics, expiries,
 	)
 	trace := metrics.Trace()
-	trace.Expired = func(node string) {
+	trace.Expired = func(e recipes.QueueEvent) {
 		expiries.Inc()
-		table.Ended(path.Base(node))
-		f.auditExpiry(c, node)
+		table.Ended(path.Base(e.Node))
+		f.auditExpiry(c, e.Node)
 	}
 	client, err := recipes.Connect(ctx, c.Servers, &recipes.Options{
 		SessionTimeout: c.SessionTimeout, Auth: f.auth, TLS: c.ZooKeeperTLS, Logger: c.Logger, Trace: trace,

@@ -39,18 +39,18 @@ func newCandidate(ctx context.Context, name, path string, on *target, tl *timeli
 		Dial:           c.link.dial,
 		Logger:         slog.New(slog.DiscardHandler), // the timeline reports the same events
 		Trace: &recipes.Trace{
-			Attached: func(int64, string) { tl.say(name, "is attached to a server again, in the same session") },
-			Detached: func(int64, string) {
+			Attached: func(recipes.SessionEvent) { tl.say(name, "is attached to a server again, in the same session") },
+			Detached: func(recipes.SessionEvent) {
 				if !c.closing.Load() {
 					tl.say(name, "loses its connection, and tries the other servers")
 				}
 			},
-			SessionEnded: func(_ int64, cause error) {
-				if !errors.Is(cause, recipes.ErrClosed) {
-					tl.say(name, "loses its session: %v", cause)
+			SessionEnded: func(e recipes.SessionEvent) {
+				if !errors.Is(e.Err, recipes.ErrClosed) {
+					tl.say(name, "loses its session: %v", e.Err)
 				}
 			},
-			Waiting: func(string, string, string) {
+			Waiting: func(recipes.QueueEvent) {
 				if !waits {
 					waits = true
 					tl.say(name, "is queued")

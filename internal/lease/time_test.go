@@ -63,7 +63,7 @@ func TestHolderThatKeepsTheRuleStopsBeforeAnotherIsGranted(t *testing.T) {
 func TestLibraryWaiterDeletesLeaseAhead(t *testing.T) {
 	simulated(t, func(w world) {
 		var deleted []string
-		client := w.client(recipes.Options{Trace: &recipes.Trace{Expired: func(node string) { deleted = append(deleted, node) }}})
+		client := w.client(recipes.Options{Trace: &recipes.Trace{Expired: func(e recipes.QueueEvent) { deleted = append(deleted, e.Node) }}})
 		queue, err := queue.New(client, path, nil)
 		require.NoError(w, err)
 		g := w.orphan(ask("a"))

@@ -5,9 +5,7 @@ package metrics
 import (
 	"context"
 	"errors"
-	"time"
 
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -24,36 +22,36 @@ type Recorder interface {
 // for the path of a queue.
 func Trace(r Recorder, label func(path string) string) *recipes.Trace {
 	return &recipes.Trace{
-		SessionEnded: func(_ int64, cause error) { r.Add(SessionsEnded, Cause(cause)) },
-		Attached:     func(int64, string) { r.Add(Reconnects) },
-		Outage:       func(time.Duration, error) { r.Add(Outages) },
-		Heartbeat: func(roundTrip time.Duration, err error) {
-			if err != nil {
+		SessionEnded: func(e recipes.SessionEvent) { r.Add(SessionsEnded, Cause(e.Err)) },
+		Attached:     func(recipes.SessionEvent) { r.Add(Reconnects) },
+		Outage:       func(recipes.SessionEvent) { r.Add(Outages) },
+		Heartbeat: func(e recipes.SessionEvent) {
+			if e.Err != nil {
 				r.Add(HeartbeatFailures)
 				return
 			}
-			r.Observe(Heartbeat, roundTrip.Seconds())
+			r.Observe(Heartbeat, e.RoundTrip.Seconds())
 		},
-		Proved: func(left, timeout time.Duration) { r.Observe(DeadlineLeft, left.Seconds()/timeout.Seconds()) },
-		Joined: func(path, _ string, contenders int) {
-			if contenders > 0 {
-				r.Observe(QueueLength, float64(contenders), label(path))
+		Proved: func(e recipes.SessionEvent) { r.Observe(DeadlineLeft, e.Left.Seconds()/e.Timeout.Seconds()) },
+		Joined: func(e recipes.QueueEvent) {
+			if e.Contenders > 0 {
+				r.Observe(QueueLength, float64(e.Contenders), label(e.Path))
 			}
 		},
-		Granted: func(path, _ string, _ fencing.Token, waited time.Duration) {
-			r.Observe(Wait, waited.Seconds(), label(path))
+		Granted: func(e recipes.QueueEvent) {
+			r.Observe(Wait, e.Waited.Seconds(), label(e.Path))
 		},
-		HandedOver: func(path, _ string) { r.Add(Handoffs, label(path)) },
-		Failed: func(path string, _ time.Duration, err error) {
-			r.Add(WaitFailures, label(path), Cause(err))
+		HandedOver: func(e recipes.QueueEvent) { r.Add(Handoffs, label(e.Path)) },
+		Failed: func(e recipes.QueueEvent) {
+			r.Add(WaitFailures, label(e.Path), Cause(e.Err))
 		},
-		Ended: func(path, _ string, held time.Duration, _ error) {
-			r.Observe(Hold, held.Seconds(), label(path))
+		Ended: func(e recipes.QueueEvent) {
+			r.Observe(Hold, e.Held.Seconds(), label(e.Path))
 		},
-		Unreleased: func(path string, _ recipes.FormerHolder, _ time.Duration) { r.Add(Unreleased, label(path)) },
-		Lost:       func(path, _ string, cause error) { r.Add(Losses, label(path), Cause(cause)) },
-		Rejoined:   func(path string, cause error) { r.Add(Rejoins, label(path), Cause(cause)) },
-		NotDeleted: func(string, error) { r.Add(DeletionFailures) },
+		Unreleased: func(e recipes.QueueEvent) { r.Add(Unreleased, label(e.Path)) },
+		Lost:       func(e recipes.QueueEvent) { r.Add(Losses, label(e.Path), Cause(e.Err)) },
+		Rejoined:   func(e recipes.QueueEvent) { r.Add(Rejoins, label(e.Path), Cause(e.Err)) },
+		NotDeleted: func(recipes.QueueEvent) { r.Add(DeletionFailures) },
 	}
 }
 

@@ -164,7 +164,7 @@ func TestBurstOfJoinsAfterAnExpiryCostsAHandfulOfListingsAndNoClaimOfTheNextSess
 		s.holds(s.loaded(recipes.Options{}), "/b")
 		m, p := metered(s.Ensemble), &pulse{}
 		var rejoined atomic.Int64
-		client := s.loaded(recipes.Options{Dial: m.Dial, Trace: &recipes.Trace{Heartbeat: p.beat, Rejoined: func(string, error) { rejoined.Add(1) }}})
+		client := s.loaded(recipes.Options{Dial: m.Dial, Trace: &recipes.Trace{Heartbeat: p.beat, Rejoined: func(recipes.QueueEvent) { rejoined.Add(1) }}})
 		c := s.gather(client, burst/2, on("/b"))
 		defer c.disperse()
 		s.queued("/b", burst/2+1, loadTimeout)

@@ -171,8 +171,8 @@ func TestCloseNotifiesHoldersFirst(t *testing.T) {
 		var order []string
 		opts := s.options()
 		opts.Trace = &recipes.Trace{
-			Lost:         func(string, string, error) { order = append(order, "lost is traced") },
-			SessionEnded: func(int64, error) { order = append(order, "end is traced") },
+			Lost:         func(recipes.QueueEvent) { order = append(order, "lost is traced") },
+			SessionEnded: func(recipes.SessionEvent) { order = append(order, "end is traced") },
 		}
 		client := s.connect(opts)
 		claim := claimed(t, client)
@@ -214,7 +214,7 @@ func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
 		const claims = 20
 		lost := 0
 		opts := s.options()
-		opts.Trace = &recipes.Trace{Lost: func(string, string, error) { lost++ }}
+		opts.Trace = &recipes.Trace{Lost: func(recipes.QueueEvent) { lost++ }}
 		client := s.connect(opts)
 		for i := range claims {
 			queue, err := New(client, fmt.Sprintf("/l%d", i), nil)
@@ -244,9 +244,9 @@ func TestLossesAreTracedBeforeTheEndOfTheirSession(t *testing.T) {
 			var order []string
 			opts := s.options()
 			opts.Trace = &recipes.Trace{
-				SessionOpened: func(int64, string, time.Duration) { order = append(order, "opened") },
-				Lost:          func(string, string, error) { order = append(order, "lost") },
-				SessionEnded:  func(int64, error) { order = append(order, "ended") },
+				SessionOpened: func(recipes.SessionEvent) { order = append(order, "opened") },
+				Lost:          func(recipes.QueueEvent) { order = append(order, "lost") },
+				SessionEnded:  func(recipes.SessionEvent) { order = append(order, "ended") },
 			}
 			client := s.connect(opts)
 			claim := claimed(t, client)

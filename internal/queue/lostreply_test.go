@@ -29,7 +29,7 @@ type recovery struct {
 func recovering(s *ensemble) (opts *recipes.Options, found *[]recovery) {
 	found = new([]recovery)
 	opts = s.options()
-	opts.Trace = &recipes.Trace{Recovered: func(_ string, ok bool, err error) { *found = append(*found, recovery{ok, err}) }}
+	opts.Trace = &recipes.Trace{Recovered: func(e recipes.QueueEvent) { *found = append(*found, recovery{e.Found, e.Err}) }}
 	return opts, found
 }
 

@@ -218,12 +218,12 @@ type pulse struct {
 	failed  []error
 }
 
-func (p *pulse) beat(roundTrip time.Duration, err error) {
+func (p *pulse) beat(e recipes.SessionEvent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.longest = max(p.longest, roundTrip)
-	if err != nil {
-		p.failed = append(p.failed, err)
+	p.longest = max(p.longest, e.RoundTrip)
+	if e.Err != nil {
+		p.failed = append(p.failed, e.Err)
 	}
 }
 

@@ -168,7 +168,7 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 				var claim *recipes.Claim
 				traced := false
 				s, client, claim := partitionedAt(t, phase, func(o *recipes.Options) {
-					o.Trace = &recipes.Trace{Lost: func(_, _ string, cause error) {
+					o.Trace = &recipes.Trace{Lost: func(recipes.QueueEvent) {
 						traced = true
 						if !closed(claim.Done()) {
 							t.Error("the trace was called before the holder was notified")

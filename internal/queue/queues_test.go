@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -64,18 +63,18 @@ func TestTraceReportsHowLongWaitsAndHoldsWereAndWhatWasLeftOfTheDeadline(t *test
 		var events []event
 		var left []time.Duration
 		trace := &recipes.Trace{
-			Proved: func(d, timeout time.Duration) {
-				require.Equal(s, loadTimeout, timeout)
-				left = append(left, d)
+			Proved: func(e recipes.SessionEvent) {
+				require.Equal(s, loadTimeout, e.Timeout)
+				left = append(left, e.Left)
 			},
-			Joined: func(_, _ string, contenders int) { events = append(events, event{"joined", contenders}) },
-			Granted: func(_, _ string, _ fencing.Token, waited time.Duration) {
-				events = append(events, event{"granted", waited})
+			Joined: func(e recipes.QueueEvent) { events = append(events, event{"joined", e.Contenders}) },
+			Granted: func(e recipes.QueueEvent) {
+				events = append(events, event{"granted", e.Waited})
 			},
-			HandedOver: func(path, _ string) { events = append(events, event{"handed over", path}) },
-			Failed:     func(_ string, waited time.Duration, _ error) { events = append(events, event{"failed", waited}) },
-			Ended: func(_, _ string, held time.Duration, cause error) {
-				events = append(events, event{"held", held}, event{"cause", cause})
+			HandedOver: func(e recipes.QueueEvent) { events = append(events, event{"handed over", e.Path}) },
+			Failed:     func(e recipes.QueueEvent) { events = append(events, event{"failed", e.Waited}) },
+			Ended: func(e recipes.QueueEvent) {
+				events = append(events, event{"held", e.Held}, event{"cause", e.Err})
 			},
 		}
 		client := s.loaded(recipes.Options{Trace: trace})
@@ -125,7 +124,7 @@ func TestWaitIsReportedAcrossSessions(t *testing.T) {
 		claim := s.holds(holder, "/a")
 		waits := make(chan time.Duration, 1)
 		client := s.loaded(recipes.Options{Trace: &recipes.Trace{
-			Granted: func(_, _ string, _ fencing.Token, waited time.Duration) { waits <- waited },
+			Granted: func(e recipes.QueueEvent) { waits <- e.Waited },
 		}})
 		began := time.Now()
 		granted := make(chan error, 1)
@@ -147,7 +146,7 @@ func TestProofThatArrivesLateIsReportedWithTheTimeThatWasLeft(t *testing.T) {
 		var left []time.Duration
 		link := s.Link()
 		client := s.loaded(recipes.Options{Dial: link.Dial, Trace: &recipes.Trace{
-			Proved: func(d, _ time.Duration) { left = append(left, d) },
+			Proved: func(e recipes.SessionEvent) { left = append(left, e.Left) },
 		}})
 		claim := s.holds(client, "/a")
 		time.Sleep(2 * loadTimeout)
@@ -174,8 +173,8 @@ func TestProofsAreReportedOnlyWhileClaimsAreHeld(t *testing.T) {
 		s.holds(s.loaded(recipes.Options{}), "/a")
 		heartbeats, proofs := 0, 0
 		client := s.loaded(recipes.Options{Trace: &recipes.Trace{
-			Heartbeat: func(time.Duration, error) { heartbeats++ },
-			Proved:    func(time.Duration, time.Duration) { proofs++ },
+			Heartbeat: func(recipes.SessionEvent) { heartbeats++ },
+			Proved:    func(recipes.SessionEvent) { proofs++ },
 		}})
 		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 		defer cancel()

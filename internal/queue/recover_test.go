@@ -27,22 +27,22 @@ type recoveries struct {
 func (r *recoveries) trace(t *testing.T) *recipes.Trace {
 	t.Helper()
 	return &recipes.Trace{
-		Recovered: func(_ string, found bool, err error) {
+		Recovered: func(e recipes.QueueEvent) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			switch {
-			case err != nil:
-				t.Errorf("recover: %v", err)
-			case found:
+			case e.Err != nil:
+				t.Errorf("recover: %v", e.Err)
+			case e.Found:
 				r.found++
 			default:
 				r.missing++
 			}
 		},
-		Granted: func(_, _ string, token fencing.Token, _ time.Duration) {
+		Granted: func(e recipes.QueueEvent) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.granted[token]++
+			r.granted[e.Token]++
 		},
 	}
 }

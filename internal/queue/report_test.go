@@ -62,7 +62,7 @@ func TestEveryLossIsTracedHoweverManyThereAreAtTheSameTime(t *testing.T) {
 	const claims = 3000
 	crowded(t, zktest.Options{}, func(s servers) {
 		var lost atomic.Int64
-		client := s.loaded(recipes.Options{Trace: &recipes.Trace{Lost: func(string, string, error) {
+		client := s.loaded(recipes.Options{Trace: &recipes.Trace{Lost: func(recipes.QueueEvent) {
 			time.Sleep(time.Millisecond)
 			lost.Add(1)
 		}}})

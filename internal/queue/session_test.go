@@ -195,7 +195,7 @@ func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
 		s := newEnsemble(t)
 		attached := make(chan string, 16)
 		opts := s.options()
-		opts.Trace = &recipes.Trace{Attached: func(_ int64, server string) { attached <- server }}
+		opts.Trace = &recipes.Trace{Attached: func(e recipes.SessionEvent) { attached <- e.Server }}
 		client := s.connect(opts)
 		claim := claimed(t, client)
 		id, first := client.SessionID(), newest(client).Server()

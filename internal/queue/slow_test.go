@@ -72,7 +72,7 @@ func TestWritesOfUpToAFifthOfTheTimeoutCostNoClaimAndNoConnection(t *testing.T) 
 		for phase := range 12 {
 			crowded(t, zktest.Options{Servers: 3}, func(s servers) {
 				least := loadTimeout // that was left when a proof arrived
-				client := s.loaded(recipes.Options{Trace: &recipes.Trace{Proved: func(left, _ time.Duration) { least = min(least, left) }}})
+				client := s.loaded(recipes.Options{Trace: &recipes.Trace{Proved: func(e recipes.SessionEvent) { least = min(least, e.Left) }}})
 				claim := s.holds(client, "/own")
 				time.Sleep(loadTimeout + loadTimeout/6*time.Duration(phase)/12)
 				moved := s.Intercept(zktest.Rule{Op: "connect"})

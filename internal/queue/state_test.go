@@ -187,7 +187,7 @@ func TestClientWithoutServerLogsTheCauseAgainEvery30Seconds(t *testing.T) {
 				var log logLines
 				opts.Logger = slog.New(&log)
 				outages := 0
-				opts.Trace = &recipes.Trace{Outage: func(time.Duration, error) { outages++ }}
+				opts.Trace = &recipes.Trace{Outage: func(recipes.SessionEvent) { outages++ }}
 				outage(s, opts)
 				warnings := log.warnings()
 				require.Len(t, warnings, outages+3, "after T/4, and then 3 times in 95 s")

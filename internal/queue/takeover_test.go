@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/permits"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/queue"
@@ -160,8 +159,8 @@ func TestLossDuringTheLockDelayIsNotReportedAsALossOfAHold(t *testing.T) {
 		link := s.Link()
 		client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{
 			SessionTimeout: nodeTimeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler), Trace: &recipes.Trace{
-				Granted: func(string, string, fencing.Token, time.Duration) { granted++ },
-				Lost:    func(string, string, error) { lost++ },
+				Granted: func(recipes.QueueEvent) { granted++ },
+				Lost:    func(recipes.QueueEvent) { lost++ },
 			},
 		})
 		s.must(err)

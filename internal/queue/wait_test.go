@@ -85,7 +85,7 @@ func TestGrantOfASessionThatIsGoneIsRefusedAndTheWaiterJoinsAgain(t *testing.T) 
 		s := newOccupied(t)
 		var rejoined []error
 		opts := s.options()
-		opts.Trace = &recipes.Trace{Rejoined: func(_ string, cause error) { rejoined = append(rejoined, cause) }}
+		opts.Trace = &recipes.Trace{Rejoined: func(e recipes.QueueEvent) { rejoined = append(rejoined, e.Err) }}
 		client := s.connect(opts)
 		result := claiming(t.Context(), newQueue(t, client, nil))
 		time.Sleep(untilSteady)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,8 +76,8 @@ func (r *TermLog) Candidate(opts election.Options, servers ...string) *Candidate
 	r.env.T.Helper()
 	c := &Candidate{termLog: r, ID: opts.Owner, opts: opts}
 	c.Client = r.env.Connect(recipes.Options{Trace: &recipes.Trace{
-		Heartbeat: func(_ time.Duration, err error) {
-			if err == nil {
+		Heartbeat: func(e recipes.SessionEvent) {
+			if e.Err == nil {
 				c.beats.Add(1)
 			}
 		},

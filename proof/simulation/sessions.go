@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -23,10 +22,10 @@ func newSessions() *sessions { return &sessions{opened: map[int64]bool{}, nodes:
 
 // trace returns a trace that records the sessions that a client opens.
 func (s *sessions) trace() *recipes.Trace {
-	return &recipes.Trace{SessionOpened: func(id int64, _ string, _ time.Duration) {
+	return &recipes.Trace{SessionOpened: func(e recipes.SessionEvent) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.opened[id] = true
+		s.opened[e.Session] = true
 	}}
 }
 

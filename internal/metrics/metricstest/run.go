@@ -63,10 +63,10 @@ func Run(t *testing.T, adapt func() (Adapter, func() Values)) {
 		w.blockable <- struct{}{}
 		trace := adapter.Trace()
 		heartbeat := trace.Heartbeat
-		trace.Heartbeat = func(roundTrip time.Duration, err error) {
+		trace.Heartbeat = func(e recipes.SessionEvent) {
 			<-w.blockable
 			w.blockable <- struct{}{}
-			heartbeat(roundTrip, err)
+			heartbeat(e)
 		}
 		w.client = w.connect(&recipes.Options{Dial: w.link.Dial, Trace: trace})
 		adapter.SetClient(w.client)

@@ -72,7 +72,7 @@ func (s *costs) costClient(timeout time.Duration) *costClient {
 	s.T.Helper()
 	c := &costClient{waiting: make(chan struct{}, 100)}
 	c.Client = s.Connect(recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
-		Waiting: func(string, string, string) {
+		Waiting: func(recipes.QueueEvent) {
 			select {
 			case c.waiting <- struct{}{}:
 			default: // the test does not ask

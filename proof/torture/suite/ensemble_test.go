@@ -89,8 +89,8 @@ func (s *env) attachedTo(mode string) (*recipes.Client, *docker.Server, <-chan s
 		opened := make(chan string, 1)
 		attached := make(chan string, 100)
 		client := s.Connect(recipes.Options{SessionTimeout: 10 * time.Second, Trace: &recipes.Trace{
-			SessionOpened: func(_ int64, server string, _ time.Duration) { opened <- server },
-			Attached:      func(_ int64, server string) { attached <- server },
+			SessionOpened: func(e recipes.SessionEvent) { opened <- e.Server },
+			Attached:      func(e recipes.SessionEvent) { attached <- e.Server },
 		}})
 		addr := await(s, opened)
 		for _, server := range s.ensemble.Servers() {

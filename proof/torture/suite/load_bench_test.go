@@ -68,9 +68,9 @@ func (s *env) loaded(timeout time.Duration, servers ...string) *loaded {
 			}
 			return &countingConn{conn, &l.received}, nil
 		},
-		Trace: &recipes.Trace{Detached: func(int64, string) { l.detached.Add(1) }, Heartbeat: func(roundTrip time.Duration, err error) {
-			l.longest.Store(max(l.longest.Load(), int64(roundTrip))) // Trace calls one function at a time
-			if err == nil {
+		Trace: &recipes.Trace{Detached: func(recipes.SessionEvent) { l.detached.Add(1) }, Heartbeat: func(e recipes.SessionEvent) {
+			l.longest.Store(max(l.longest.Load(), int64(e.RoundTrip))) // Trace calls one function at a time
+			if e.Err == nil {
 				l.beats.Add(1)
 			} else {
 				l.failed.Add(1)

@@ -171,8 +171,8 @@ func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 			proxy := s.proxy(servers[phase%len(servers)])
 			beats := make(chan struct{}, 1)
 			client := s.Connect(recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
-				Heartbeat: func(_ time.Duration, err error) {
-					if err != nil {
+				Heartbeat: func(e recipes.SessionEvent) {
+					if e.Err != nil {
 						return
 					}
 					select {

@@ -42,8 +42,8 @@ type held interface {
 var contending = child.New("contender", func(task contenderTask) error {
 	ctx := context.Background()
 	opts := &recipes.Options{SessionTimeout: task.Timeout, Logger: slog.New(slog.DiscardHandler), Trace: &recipes.Trace{
-		Waiting:  func(_, _, ahead string) { contender.Report("waiting %s", ahead) },
-		Rejoined: func(_ string, cause error) { contender.Report("rejoined %v", cause) },
+		Waiting:  func(e recipes.QueueEvent) { contender.Report("waiting %s", e.Ahead) },
+		Rejoined: func(e recipes.QueueEvent) { contender.Report("rejoined %v", e.Err) },
 	}}
 	if task.Patient {
 		opts.Dial = dialPatiently
