@@ -110,13 +110,13 @@ func finds(t *testing.T, binary, tests string) (out []byte, found bool) {
 
 func TestAPatchThatDoesNotApplyAnyMoreIsReported(t *testing.T) {
 	stale := filepath.Join(t.TempDir(), "stale.patch")
-	require.NoError(t, os.WriteFile(stale, []byte(`--- a/recipes/wait.go
-+++ b/recipes/wait.go
+	require.NoError(t, os.WriteFile(stale, []byte(`--- a/internal/queue/wait.go
++++ b/internal/queue/wait.go
 @@ -1,3 +1,3 @@
  // SPDX-License-Identifier: Apache-2.0
  
 -package somethingelse
-+package recipes
++package queue
 `), 0o600))
 	_, err := Patched(root, t.TempDir(), stale)
 	require.ErrorContains(t, err, "does not apply")
