@@ -109,7 +109,7 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	require.ErrorIs(t, err, recipes.ErrLost)
 	require.ErrorIs(t, err, fencing.ErrStale)
 	require.ErrorContains(t, err, "epoch 1")
-	require.ErrorContains(t, err, `epoch 2 is that of "b"`)
+	require.ErrorContains(t, err, `epoch 2 belongs to "b"`)
 	t.Log(err)
 	s.requireState("b")
 	require.NoError(t, bTerm.Resign(s.Ctx))
