@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	child.Main()
 	flag.Parse()
-	setParallel(10)
+	setParallel(6)
 	tclog.SetDefault(tclog.NewNoopLogger()) // it logs ten lines about the engine
 	goleak.VerifyTestMain(withShared{m})
 }
