@@ -29,9 +29,10 @@ func NewSource[T any](read func(ctx context.Context) (T, error)) *Source[T] {
 
 // shared is a read in progress.
 type shared[T any] struct {
-	done  chan struct{} // closed when value and err are set
-	value T
-	err   error
+	done      chan struct{} // closed when the rest is set
+	value     T
+	found     bool
+	abandoned bool // its lookup was, which says nothing about the source
 }
 
 // A Lookup is one read before one deadline. Most calls end long before theirs, so a lookup that never runs must cost next to
@@ -111,22 +112,23 @@ func (s *Source[T]) get(ctx context.Context) (value T, found bool) {
 		}
 		s.mu.Unlock()
 		if first {
-			r.value, r.err = s.read(ctx)
+			var err error
+			r.value, err = s.read(ctx)
+			r.found, r.abandoned = err == nil, ctx.Err() != nil
 			s.mu.Lock()
 			s.reading = nil
 			s.mu.Unlock()
 			close(r.done)
-			return r.value, r.err == nil
+			return r.value, r.found
 		}
 		select {
 		case <-r.done:
 		case <-ctx.Done():
 			return value, false
 		}
-		if r.err == nil {
-			return r.value, true
+		if r.found || !r.abandoned {
+			return r.value, r.found // thousands that each read again what cannot be read would wake each other each time
 		}
-		// The read may have ended with the context of the lookup that made it: try again.
 	}
 	return value, false
 }
