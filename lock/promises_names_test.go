@@ -3,6 +3,7 @@
 package lock_test
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -59,6 +60,13 @@ func TestCuratorStyleNamesQueueInOrder(t *testing.T) {
 		n++
 		s.Waiting("lock", n)
 	}
+	queued := func(of int) { // a contender of ours that has joined and has not listed the queue yet may find another predecessor
+		s.Eventually(fmt.Sprintf("%d contenders of ours wait", of), func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(ahead) == of
+		})
+	}
 	create := func(prefix, data string) string {
 		path, err := s.ZK.Create(s.Path("lock")+"/"+prefix, []byte(data), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
@@ -69,15 +77,18 @@ func TestCuratorStyleNamesQueueInOrder(t *testing.T) {
 	curator := create("_c_0bd1f8a5-5a0c-4d3e-9f7c-2b1f4c7a9e11-lock-", "192.0.2.7")
 	afterCurator := s.Locking(s.Ctx, s.Mutex(client, "lock"))
 	joined()
+	queued(1)
 	kazoo := create("b21f3f4d9a7f4e0b8d5c3a2b1c0d9e8f__lock__", "kazoo")
 	afterKazoo := s.Locking(s.Ctx, s.Mutex(client, "lock"))
 	joined()
+	queued(2)
 	theirs := zk.NewLock(s.ZK, s.Path("lock"), zk.WorldACL(zk.PermAll))
 	locked := make(chan error, 1)
 	go func() { locked <- theirs.Lock() }()
 	joined()
 	last := s.Locking(s.Ctx, s.Mutex(client, "lock"))
 	joined()
+	queued(3)
 
 	_, err = s.Mutex(client, "lock").TryLock(s.Ctx)
 	var held *lock.HeldError
