@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-const maxWait = 10 * time.Second
+const maxWait = time.Minute
 
 // dialRaw connects in memory, and sends nothing.
 func dialRaw(t *testing.T, e *zktest.Ensemble) *rawclient.Conn {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-const maxWait = 10 * time.Second
+const maxWait = time.Minute
 
 // serve returns a client of a server that sends these frames and closes the connection.
 func serve(t *testing.T, frames ...[]byte) *rawclient.Conn {
