@@ -59,7 +59,7 @@ func (s servers) process(addrs ...string) *process {
 		SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	b, err := barrier.New(client, path, nil)
 	require.NoError(s, err)
 	return &process{b, s, client, link}

@@ -54,7 +54,7 @@ func (s servers) candidate(opts election.Options) *candidate {
 		SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	e, err := election.New(client, path, &opts)
 	require.NoError(s, err)
 	return &candidate{e, client, link}

@@ -80,7 +80,7 @@ func (s servers) connect(link *zktest.Link, namespace string) *recipes.Client {
 		SessionTimeout: timeout, Dial: link.Dial, Namespace: namespace, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	return client
 }
 

@@ -55,7 +55,7 @@ func (s servers) process() *process {
 		SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	g, err := group.New(client, path, nil)
 	require.NoError(s, err)
 	return &process{g, s, client, link}

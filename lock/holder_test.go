@@ -58,7 +58,7 @@ func (s servers) client() (*recipes.Client, *zktest.Link) {
 		SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	return client, link
 }
 

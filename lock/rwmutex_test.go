@@ -24,7 +24,7 @@ func (s servers) rwMutex() *lock.RWMutex {
 		SessionTimeout: timeout, Dial: s.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	m, err := lock.NewRW(client, "/locks/rw", nil)
 	require.NoError(s, err)
 	return m

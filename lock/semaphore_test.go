@@ -26,7 +26,7 @@ func (s servers) semaphore(limit int) (*lock.Semaphore, *recipes.Client) {
 		SessionTimeout: timeout, Dial: s.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	sem, err := lock.NewSemaphore(client, "/locks/permits", limit, nil)
 	require.NoError(s, err)
 	return sem, client

@@ -55,17 +55,17 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 }
 
 // Close ends the client: first its claims, whose contexts are cancelled with the
-// cause ErrClosed, then the session. The session's nodes are deleted immediately if a
-// server can be reached, and within the session timeout otherwise. Close returns when
-// every goroutine of the client has ended, in about a second at most, and the trace
-// has been notified of every loss and its last function has returned. A second call
-// waits for the same end. Close does not wait for work that runs under a claim:
-// release the claim first. If Close overtakes a release while no server can be
+// cause ErrClosed, then the session, which deletes its nodes. If no server has answered
+// that, Close returns ErrUncertain: the nodes may exist until the session expires.
+// Close returns when every goroutine of the client has ended, in about a second at
+// most, and the trace has been notified of every loss and its last function has
+// returned. A second call waits for the same end and returns the same error.
+// Close does not wait for work that runs under a claim: release the claim first. If Close overtakes a release while no server can be
 // reached, the release returns ErrUncertain; a release that begins later returns
 // ErrLost.
 //
 // A function of the trace must not call Close.
-func (c *Client) Close() { client.Of(c).Close() }
+func (c *Client) Close() error { return client.Of(c).Close() }
 
 // Conn returns the ZooKeeper client's connection of the current session, for the
 // caller's own requests. It is useless once that session is over: call Conn again.

@@ -97,7 +97,7 @@ func (s servers) connect(name string, opts *schedule.Options) *replica {
 		SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	if opts == nil {
 		opts = &schedule.Options{}
 	}

@@ -64,7 +64,7 @@ func newBench(b *testing.B, counted bool) *bench {
 	}
 	client, err := recipes.Connect(b.Context(), servers, &recipes.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
-	b.Cleanup(client.Close)
+	b.Cleanup(func() { client.Close() })
 	s := &bench{b: b, library: client, root: fmt.Sprintf("/bench-%d", time.Now().UnixNano())}
 	if counted {
 		s.traffic = countTraffic(b, servers[0])

@@ -79,7 +79,11 @@ func Run(ctx context.Context, config Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer func() {
+		if err := client.Close(); err != nil {
+			c.Logger.Warn("the session was not closed", "error", err)
+		}
+	}()
 	return serve(ctx, c, f, client, table, listener, registry)
 }
 

@@ -106,7 +106,7 @@ func ExampleEnsemble_Link() {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		t.Cleanup(client.Close)
+		t.Cleanup(func() { client.Close() })
 		mu, err := lock.New(client, "/locks/ledger", nil)
 		if err != nil {
 			t.Fatalf("%v", err)

@@ -123,7 +123,7 @@ func clientOf(t *testing.T, ensemble *zktest.Ensemble, owner string) *recipes.Cl
 	t.Helper()
 	client, err := recipes.Connect(t.Context(), addresses(ensemble), &recipes.Options{Owner: owner, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	return client
 }
 

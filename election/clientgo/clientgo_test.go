@@ -37,7 +37,7 @@ func start(t *testing.T, ensemble *zktest.Ensemble, id string) *process {
 		SessionTimeout: timeout, Dial: p.link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	e, err := election.New(client, "/election/controller", &election.Options{Owner: id})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -128,7 +128,7 @@ func newController(t *testing.T, ensemble *zktest.Ensemble, config leaderelectio
 		SessionTimeout: timeout, Dial: c.link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
-	t.Cleanup(c.client.Close)
+	t.Cleanup(func() { c.client.Close() })
 	e, err := election.New(c.client, "/election/controller", nil)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())

@@ -26,7 +26,7 @@ func connect(ctx context.Context, id string) (*election.Election, func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	return e, client.Close
+	return e, func() { client.Close() }
 }
 
 // A program passes the callbacks that it has for leaderelection.RunOrDie.

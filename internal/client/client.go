@@ -29,6 +29,7 @@ type Client struct {
 	closing  context.Context // done when Close is called
 	close    context.CancelFunc
 	stopped  chan struct{} // closed when run has returned
+	unclosed error         // why the session of which Close was the end may still exist; written before stopped is closed
 	reported sync.Once     // guards closing report
 	slots    slots
 
@@ -59,8 +60,7 @@ func Connect(ctx context.Context, settings *Config) (*Client, error) {
 	}
 	go c.run()
 	if _, err := c.Session(ctx); err != nil {
-		c.Close()
-		return nil, c.Fail("connect", "", sentinel.WithCtx(ctx, err))
+		return nil, errors.Join(c.Fail("connect", "", sentinel.WithCtx(ctx, err)), c.Close())
 	}
 	return c, nil
 }
@@ -80,7 +80,9 @@ func (c *Client) run() {
 			// The next session does not wait until this one is closed.
 			closing.Go(func() {
 				c.delayClose(s, changed)
-				s.Close()
+				if err := s.Close(); errors.Is(s.Ended(), sentinel.ErrClosed) {
+					c.unclosed = err
+				}
 			})
 		}
 		if err != nil {
@@ -242,8 +244,9 @@ func (c *Client) Why() error {
 	return s.Why()
 }
 
-// Close ends the client: its sessions, and what its owners registered by AtClose.
-func (c *Client) Close() {
+// Close ends the client: its sessions, and what its owners registered by AtClose. An error says that the last session may still
+// exist.
+func (c *Client) Close() error {
 	c.close()
 	c.endMu.Lock()
 	c.isEnded = true
@@ -254,6 +257,7 @@ func (c *Client) Close() {
 	}
 	<-c.stopped
 	c.reported.Do(c.report.Close)
+	return c.unclosed
 }
 
 // AtClose makes Close call end, which waits for goroutines that end with Closing.

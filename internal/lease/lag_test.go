@@ -29,7 +29,7 @@ func lagging(t *testing.T, f func(w world, leader, follower *lease.Replica, lag 
 				SessionTimeout: timeout, Dial: w.Dial, Logger: slog.New(slog.DiscardHandler),
 			})
 			require.NoError(t, err)
-			t.Cleanup(client.Close)
+			t.Cleanup(func() { client.Close() })
 			return w.replicaOf(client)
 		}
 		f(w, at(1), at(2), func() { w.Server(2).Lag(timeout / 20) })

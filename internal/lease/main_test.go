@@ -58,7 +58,7 @@ func (w world) client(opts recipes.Options) *recipes.Client {
 	opts.Logger = slog.New(slog.DiscardHandler)
 	client, err := recipes.Connect(w.Context(), w.Addrs(), &opts)
 	require.NoError(w, err)
-	w.Cleanup(client.Close)
+	w.Cleanup(func() { client.Close() })
 	return client
 }
 

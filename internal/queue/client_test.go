@@ -184,7 +184,7 @@ func TestCloseNotifiesHoldersFirst(t *testing.T) {
 			}
 		}})
 		began := time.Now()
-		client.Close()
+		require.NoError(t, client.Close())
 		require.True(t, closed(claim.Done()))
 		require.ErrorIs(t, claim.Err(), recipes.ErrLost)
 		require.ErrorIs(t, claim.Err(), recipes.ErrClosed)
@@ -193,7 +193,7 @@ func TestCloseNotifiesHoldersFirst(t *testing.T) {
 		require.Empty(t, s.queue(), "its nodes are deleted with it")
 		require.Equal(t, []string{"lost is traced", "end is traced"}, order)
 		require.LessOrEqual(t, time.Since(began), time.Second)
-		client.Close() // again: no effect
+		require.NoError(t, client.Close()) // again: no effect
 	})
 }
 
@@ -258,7 +258,7 @@ func TestLossesAreTracedBeforeTheEndOfTheirSession(t *testing.T) {
 	}
 }
 
-func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
+func TestCloseOfADetachedClientTakesASecondAtMostAndIsUncertain(t *testing.T) {
 	for name, reset := range map[string]bool{"it does not know yet": false, "it tries to reconnect": true} {
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
@@ -270,11 +270,38 @@ func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			began := time.Now()
-			client.Close()
+			err := client.Close()
+			require.ErrorIs(t, err, recipes.ErrUncertain, name)
+			var failed *recipes.Error
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, "close the session", failed.Op)
 			require.ErrorIs(t, claim.Err(), recipes.ErrClosed, name)
 			require.LessOrEqual(t, time.Since(began), time.Second, name)
+			require.Equal(t, err, client.Close(), "%s: the same from a second call", name)
 		})
 	}
+}
+
+// An expired session has nothing left to close.
+func TestCloseAfterTheSessionHasExpiredIsNoError(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		s.partition()
+		<-claim.Done()
+		time.Sleep(10 * testTimeout)
+		require.NoError(t, client.Close())
+	})
+}
+
+func TestCloseIsUncertainIfItsAnswerIsLost(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		s.Intercept(zktest.Rule{Op: "closeSession", Before: func(zktest.Request) { s.partition() }})
+		require.ErrorIs(t, client.Close(), recipes.ErrUncertain)
+	})
 }
 
 func TestWaiterIsNotifiedOfTheClose(t *testing.T) {

@@ -24,7 +24,7 @@ func (s servers) connectIn(namespace string, list ...string) *recipes.Client {
 		SessionTimeout: nodeTimeout, Namespace: namespace, Dial: s.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	return client
 }
 

@@ -110,7 +110,7 @@ func (s *ensemble) connect(opts *recipes.Options) *recipes.Client {
 	s.t.Helper()
 	client, err := recipes.Connect(s.t.Context(), s.Addrs(), opts)
 	require.NoError(s.t, err)
-	s.t.Cleanup(client.Close)
+	s.t.Cleanup(func() { client.Close() })
 	return client
 }
 

@@ -65,7 +65,7 @@ func TestClientsThatCreateTheHistoryTogetherGetOneID(t *testing.T) {
 				SessionTimeout: nodeTimeout, Namespace: "/app", Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 			})
 			require.NoError(s, err)
-			s.Cleanup(client.Close)
+			s.Cleanup(func() { client.Close() })
 			link.Delay(10 * time.Millisecond) // all have read that it is missing when the first creates it
 			go func() {
 				id, err := client.History(s.Context())

@@ -50,7 +50,7 @@ func (s servers) loaded(opts recipes.Options) *recipes.Client {
 	}
 	client, err := recipes.Connect(s.Context(), s.Addrs(), &opts)
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	return client
 }
 

@@ -46,7 +46,7 @@ func (s servers) connect() (*recipes.Client, *zktest.Link) {
 		SessionTimeout: nodeTimeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
-	s.Cleanup(client.Close)
+	s.Cleanup(func() { client.Close() })
 	return client, link
 }
 

@@ -22,7 +22,7 @@ func lagging(t *testing.T, second int, f func(s servers, fresh *permits.Permits,
 		connect := func(server int) *recipes.Client {
 			client, err := recipes.Connect(s.Context(), s.Addrs()[server-1:server], &recipes.Options{SessionTimeout: loadTimeout, Dial: s.Dial})
 			require.NoError(s, err)
-			s.Cleanup(client.Close)
+			s.Cleanup(func() { client.Close() })
 			return client
 		}
 		leader, err := s.Leader(s.Context())
@@ -108,7 +108,7 @@ func TestPermitsWithoutALimitAtLaggingServerFindTheStoredOne(t *testing.T) {
 		follower := 1 + leader.ID()%3
 		stale, err := recipes.Connect(s.Context(), s.Addrs()[follower-1:follower], &recipes.Options{SessionTimeout: loadTimeout, Dial: s.Dial})
 		require.NoError(s, err)
-		s.Cleanup(stale.Close)
+		s.Cleanup(func() { stale.Close() })
 		s.Server(follower).Lag(loadTimeout / 64)
 		_, err = s.permits(s.loaded(recipes.Options{}), 3).Limit(s.Context())
 		require.NoError(s, err)

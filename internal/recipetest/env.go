@@ -74,7 +74,7 @@ func (s *Env) end() {
 	}
 	var closing sync.WaitGroup
 	for _, c := range s.clients {
-		closing.Go(c.Close)
+		closing.Go(func() { c.Close() })
 	}
 	closing.Wait()
 	s.ZK.Close()

@@ -215,13 +215,14 @@ func (s *Session) disconnect() {
 }
 
 // Close releases the session's resources in this process, after End. If it can, the client
-// notifies the ensemble that the session is closed, which deletes the session's nodes.
+// notifies the ensemble that the session is closed, which deletes the session's nodes. If no server has answered that, they
+// exist until the session expires, and the error is sentinel.ErrUncertain.
 //
 // Close waits for the goroutines of the session, for at most CloseTimeout. If code that may block
 // has not returned by then, it calls Stuck of the Events.
-func (s *Session) Close() {
+func (s *Session) Close() error {
 	s.stopDialing()
-	s.settle()
+	last := s.settle()
 	s.conn.Close()
 	s.disconnect()
 	gone := make(chan struct{})
@@ -237,20 +238,25 @@ func (s *Session) Close() {
 	case <-timer.C:
 		s.events.Stuck()
 	}
+	if last == nil || last.SessionEnded() {
+		return nil
+	}
+	return s.Fail("close the session", "", fmt.Errorf("%w: no server answered; its nodes exist until it expires, %v after the last answer",
+		sentinel.ErrUncertain, s.Timeout()))
 }
 
 // settleTimeout is how long Close waits for the rest of a frame: Client.Close promises to return in about a second.
 const settleTimeout = 250 * time.Millisecond
 
 // settle waits until the client decodes no answer any more, and ends a connection on which that takes long: it is in the
-// middle of a frame whose rest does not arrive. The session then ends at its timeout.
-func (s *Session) settle() {
+// middle of a frame whose rest does not arrive. The session then ends at its timeout. It returns the last connection.
+func (s *Session) settle() *wire.Wire {
 	s.mu.Lock()
 	s.closing = true
 	w := s.wire
 	s.mu.Unlock()
 	if w == nil {
-		return
+		return nil
 	}
 	timer := time.NewTimer(settleTimeout)
 	defer timer.Stop()
@@ -259,6 +265,7 @@ func (s *Session) settle() {
 	case <-timer.C:
 		w.Sever()
 	}
+	return w
 }
 
 // CloseTimeout is how long a client that is being closed waits for code that may block: the

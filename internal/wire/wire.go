@@ -55,6 +55,7 @@ type Wire struct {
 	settling  bool       // Settle was called
 	settled   chan struct{}
 	hungUp    bool // the server ended the connection
+	ended     bool // the server ended the session, as it was asked to
 }
 
 // Hooks are called by the goroutine that reads from the Wire. They must not block, except Login.
@@ -181,6 +182,13 @@ func (w *Wire) HungUp() bool {
 	return w.hungUp
 }
 
+// SessionEnded reports whether the server has ended the session, as the client asked it to.
+func (w *Wire) SessionEnded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended
+}
+
 // shake waits for the reply to the handshake, and for the login that follows it. The reply is then still to be read.
 func (w *Wire) shake() error {
 	h, err := w.greet()
@@ -300,7 +308,13 @@ func (w *Wire) nextFrame() error {
 		return err
 	}
 	w.zxids.hide(head)
-	w.readWatches(p, int32(binary.BigEndian.Uint32(head[codeOfReply:])))
+	code := int32(binary.BigEndian.Uint32(head[codeOfReply:]))
+	w.readWatches(p, code)
+	if p.op == opClose && code == 0 {
+		w.mu.Lock()
+		w.ended = true
+		w.mu.Unlock()
+	}
 	nameUnauthenticated(head)
 	nameThrottled(head)
 	return nil

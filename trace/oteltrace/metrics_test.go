@@ -106,7 +106,7 @@ func locked(t *testing.T, opts *oteltrace.Options) *oteltrace.Metrics {
 		Trace: m.Trace(), Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	m.SetClient(client)
 	mu, err := lock.New(client, "/a", nil)
 	require.NoError(t, err)

@@ -91,7 +91,7 @@ func connect(t *testing.T, servers *zktest.Ensemble, opts *recipes.Options) *rec
 	opts.SessionTimeout, opts.Logger = time.Second, slog.New(slog.DiscardHandler)
 	client, err := recipes.Connect(t.Context(), servers.Addrs(), opts)
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	return client
 }
 

@@ -89,7 +89,7 @@ func connected(t *testing.T, opts *promtrace.Options) (*promtrace.Metrics, *prom
 	server := zktest.Start(t, nil)
 	client, err := recipes.Connect(t.Context(), server.Addrs(), &recipes.Options{Trace: m.Trace(), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	m.SetClient(client)
 	for _, path := range []string{"/a", "/b", "/c"} {
 		mu, err := lock.New(client, path, nil)

@@ -32,7 +32,7 @@ func TestKazooAndOursExcludeEachOtherWhereBothMustLogIn(t *testing.T) {
 		TLS: &tls.Config{RootCAs: authority.Pool()}, SASL: recipes.DigestMD5("ours", "our secret"), Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	mu, err := lock.New(client, path, nil)
 	require.NoError(t, err)
 

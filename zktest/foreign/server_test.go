@@ -71,7 +71,7 @@ func (s *server) connectClient(t *testing.T, opts *recipes.Options) *recipes.Cli
 	opts.Logger = slog.New(slog.DiscardHandler)
 	client, err := recipes.Connect(bounded(t), s.addresses, opts)
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	return client
 }
 

@@ -109,7 +109,7 @@ func (w *world) connect(opts *recipes.Options) *recipes.Client {
 	opts.SessionTimeout, opts.Logger = timeout, slog.New(slog.DiscardHandler)
 	client, err := recipes.Connect(w.Context(), w.server.Addrs(), opts)
 	require.NoError(w, err)
-	w.Cleanup(client.Close)
+	w.Cleanup(func() { client.Close() })
 	return client
 }
 

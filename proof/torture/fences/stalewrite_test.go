@@ -141,7 +141,7 @@ func newStaleWriteTest(t *testing.T) *staleWriteTest {
 	s.ensemble = docker.Start(t, &docker.Options{Servers: 1, Tick: newSession / 20})
 	client, err := recipes.Connect(t.Context(), s.ensemble.Addrs(), &recipes.Options{SessionTimeout: newSession})
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	s.client = client
 	return s
 }

@@ -47,7 +47,7 @@ func runFailover(t *testing.T) *failover {
 		connect := func(opts *recipes.Options) *lock.Mutex {
 			client, err := recipes.Connect(t.Context(), srv.Addrs(), opts)
 			require.NoError(t, err)
-			t.Cleanup(client.Close)
+			t.Cleanup(func() { client.Close() })
 			mu, err := lock.New(client, "/locks/ledger", nil)
 			require.NoError(t, err)
 			return mu

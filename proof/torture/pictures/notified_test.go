@@ -84,7 +84,7 @@ func TestPictureOfNotificationsIsMeasured(t *testing.T) {
 		t.Helper()
 		client, err := recipes.Connect(t.Context(), []string{server}, &recipes.Options{SessionTimeout: notifiedTimeout, Dial: n.dial})
 		require.NoError(t, err)
-		t.Cleanup(client.Close)
+		t.Cleanup(func() { client.Close() })
 		mu, err := lock.New(client, "/locks", nil)
 		require.NoError(t, err)
 		hold, err := mu.Lock(t.Context())

@@ -34,7 +34,7 @@ func writes(t *testing.T, clients int, timeout time.Duration) (each float64) {
 		for i := range clients {
 			client, err := recipes.Connect(t.Context(), srv.Addrs(), &recipes.Options{SessionTimeout: timeout, Dial: srv.Dial, Logger: slog.New(slog.DiscardHandler)})
 			require.NoError(t, err)
-			t.Cleanup(client.Close)
+			t.Cleanup(func() { client.Close() })
 			mu, err := lock.New(client, fmt.Sprintf("/locks/%d", i), nil)
 			require.NoError(t, err)
 			_, err = mu.Lock(t.Context())

@@ -23,7 +23,7 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 	opts := &recipes.Options{SessionTimeout: 4 * time.Second, Logger: slog.New(slog.DiscardHandler)}
 	client, err := recipes.Connect(ctx, []string{last.Addr()}, opts)
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
+	t.Cleanup(func() { client.Close() })
 	s := &server{t: t}
 	hold, err := s.lock(client, "/l")
 	require.NoError(t, err)

@@ -96,7 +96,7 @@ func (s *server) connect(addr string, opts recipes.Options) (*recipes.Client, er
 	opts.SessionTimeout = 6 * time.Second
 	client, err := recipes.Connect(ctx, []string{addr}, &opts)
 	if err == nil {
-		s.t.Cleanup(client.Close)
+		s.t.Cleanup(func() { client.Close() })
 	}
 	return client, err
 }

@@ -129,7 +129,7 @@ func hand(ctx context.Context, t *testing.T, holders, waiters []string) *handove
 	connect := func(addrs []string) (*recipes.Client, *lock.Mutex) {
 		client, err := recipes.Connect(ctx, addrs, &recipes.Options{SessionTimeout: 4 * time.Second})
 		require.NoError(t, err)
-		t.Cleanup(client.Close)
+		t.Cleanup(func() { client.Close() })
 		mu, err := lock.New(client, "/either", nil)
 		require.NoError(t, err)
 		return client, mu

@@ -21,7 +21,7 @@ func TestHolderThatDidNotReleaseIsWaitedOutAndFenced(t *testing.T) {
 	connect := func() Client {
 		client, err := lockkeeper{}.Connect(t.Context(), spec)
 		require.NoError(t, err)
-		t.Cleanup(client.Close)
+		t.Cleanup(func() { client.Close() })
 		client.(fencer).fenceWith("/delayed", func(e history.Event) { reported = append(reported, e) })
 		return client
 	}
