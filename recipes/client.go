@@ -94,7 +94,7 @@ func (c *Client) SessionID() int64 { return client.Of(c).Newest().ID() }
 // OutstandingNodes returns how many nodes of this client may exist in its session: those of
 // waiters and holders, those of registrations, those whose create was not answered yet, and those
 // that are still to be deleted.
-func (c *Client) OutstandingNodes() int { return client.Of(c).Newest().Outstanding() }
+func (c *Client) OutstandingNodes() int { return client.Of(c).Newest().Nodes.Outstanding() }
 
 // DroppedEvents returns how many events the trace and the log have missed because
 // they were too slow.

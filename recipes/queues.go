@@ -26,7 +26,7 @@ type QueueState struct {
 // It does no I/O.
 func (c *Client) Queues() []QueueState {
 	var states []QueueState
-	for path, u := range client.Of(c).Newest().Usage() {
+	for path, u := range client.Of(c).Newest().Nodes.Usage() {
 		states = append(states, QueueState{
 			Path: path, Joining: u.Joining, Waiting: u.Waiting, Held: u.Granted, Deleting: u.Leaving, Oldest: u.Oldest,
 		})

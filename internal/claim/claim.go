@@ -18,13 +18,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // A Claim is the engine of a recipes.Claim, whose documentation has its conditions. All methods are safe for
 // concurrent use.
 type Claim struct {
 	session *client.Session
-	node    *session.Node
+	node    *nodes.Node
 	token   fencing.Token
 	mode    protocol.Mode
 	waited  bool // the contender had a predecessor
@@ -45,13 +46,13 @@ type Claim struct {
 }
 
 // A Removal deletes the node of a claim that its holder releases, and whatever goes with it. existed is as in Session.Delete.
-type Removal func(ctx context.Context, s *session.Session, n *session.Node) (existed bool, err error)
+type Removal func(ctx context.Context, s *session.Session, n *nodes.Node) (existed bool, err error)
 
 // Session returns the session to which the claim belongs.
 func (c *Claim) Session() *client.Session { return c.session }
 
 // Node returns the claim's node.
-func (c *Claim) Node() *session.Node { return c.node }
+func (c *Claim) Node() *nodes.Node { return c.node }
 
 // Mode returns the mode in which the claim was granted.
 func (c *Claim) Mode() protocol.Mode { return c.mode }
@@ -102,7 +103,7 @@ func (c *Claim) lose(cause error) {
 		return
 	}
 	if errors.Is(cause, sentinel.ErrDeadline) {
-		c.session.Ungrant(c.node)
+		c.session.Nodes.Ungrant(c.node)
 		c.session.DeleteLater(c.node)
 	}
 	c.reportLoss(cause)
@@ -213,7 +214,7 @@ func (c *Claim) Check(ctx context.Context) error {
 		return err
 	}
 	_, err := session.RetryAs(ctx, c.session.Session, session.Holder, "check", c.Path(), func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, c.session.Check(conn, []*session.Node{c.node})
+		return struct{}{}, c.session.Check(conn, []*nodes.Node{c.node})
 	})
 	if err == nil {
 		return nil
@@ -248,7 +249,7 @@ func (c *Claim) releaseOnce(ctx context.Context) error {
 		return c.ended()
 	}
 	c.session.Client().Report().Over(c.node.Parent, c.node.Path, time.Since(c.granted), sentinel.ErrReleased)
-	c.session.Ungrant(c.node)
+	c.session.Nodes.Ungrant(c.node)
 	return c.deleteNode(ctx)
 }
 
@@ -261,7 +262,7 @@ func (c *Claim) Abandon(limit time.Duration) {
 			c.releaseErr = c.ended()
 		} else {
 			c.session.Client().Report().Over(c.node.Parent, c.node.Path, time.Since(c.granted), sentinel.ErrReleased)
-			c.session.Ungrant(c.node)
+			c.session.Nodes.Ungrant(c.node)
 			c.session.Discard(c.node, limit)
 			select {
 			case <-c.node.Gone():
@@ -277,10 +278,10 @@ func (c *Claim) Abandon(limit time.Duration) {
 func (c *Claim) deleteNode(ctx context.Context) error {
 	s := c.session
 	fail := func(err error) error { return c.fail("release", err) }
-	s.BeginDelete(c.node) // otherwise the owner could delete it at the same time
+	s.Nodes.BeginDelete(c.node) // otherwise the owner could delete it at the same time
 	remove := c.remove
 	if remove == nil {
-		remove = func(ctx context.Context, s *session.Session, n *session.Node) (bool, error) {
+		remove = func(ctx context.Context, s *session.Session, n *nodes.Node) (bool, error) {
 			return s.Delete(ctx, n, session.Holder)
 		}
 	}
@@ -307,7 +308,7 @@ func (c *Claim) TakeOver(take func() (remove Removal, err error)) error {
 	taken := false
 	defer func() {
 		if !taken && c.End(sentinel.ErrReleased) {
-			c.session.Ungrant(c.node)
+			c.session.Nodes.Ungrant(c.node)
 		}
 	}()
 	remove, err := take()
@@ -324,7 +325,7 @@ func (c *Claim) TakeOver(take func() (remove Removal, err error)) error {
 }
 
 // Ender returns what ends the claim with its session, or with its node.
-func (c *Claim) Ender() session.Ender { return ending{c} }
+func (c *Claim) Ender() nodes.Ender { return ending{c} }
 
 // An ending ends a claim with its session, or with its node.
 type ending struct{ claim *Claim }

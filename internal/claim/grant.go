@@ -10,14 +10,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
-	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // AwaitProof waits until the session is proved to live for T/4 at least.
 //
 // A server that is partitioned from its leader can show an empty queue to a waiter whose session
 // has ended. So a contender that has no predecessor is not granted the claim before that.
-func AwaitProof(ctx context.Context, s *client.Session, n *session.Node) error {
+func AwaitProof(ctx context.Context, s *client.Session, n *nodes.Node) error {
 	proved := func() bool { return s.Left(time.Now()) >= s.Timeout()/4 }
 	for !proved() {
 		if err := s.Prove(ctx, n); err != nil {
@@ -41,7 +41,7 @@ func AwaitProof(ctx context.Context, s *client.Session, n *session.Node) error {
 
 // A Granting is a contender that has no predecessor.
 type Granting struct {
-	Node   *session.Node
+	Node   *nodes.Node
 	Token  fencing.Token
 	Mode   protocol.Mode
 	Shared bool // others may hold the queue as well
@@ -57,7 +57,7 @@ func Grant(ctx context.Context, s *client.Session, g Granting) (*Claim, error) {
 		session: s, node: g.Node, token: g.Token, mode: g.Mode, shared: g.Shared, waited: g.Waited,
 		granted: time.Now(), done: make(chan struct{}),
 	}
-	if err := s.Grant(g.Node, c.Ender()); err != nil {
+	if err := s.Nodes.Grant(g.Node, c.Ender(), c.granted); err != nil {
 		return nil, c.fail("grant", err)
 	}
 	// The owner may have found the deadline passed a moment before, with

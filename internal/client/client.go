@@ -17,6 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/report"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
@@ -332,15 +333,15 @@ func (c *Client) WithSession(ctx context.Context, path string, reads func(*Sessi
 // Unwanted returns the places of a queue that have no waiter or holder any more and whose
 // nodes may exist. expiry is the longest time until one of them has expired, if that is
 // known.
-func (c *Client) Unwanted(queue string) (places []*session.Node, expiry time.Duration) {
+func (c *Client) Unwanted(queue string) (places []*nodes.Node, expiry time.Duration) {
 	c.mu.Lock()
 	s, before, renewed := c.current, c.previous, c.renewed
 	c.mu.Unlock()
-	places, expiry = s.Unwanted(queue), math.MaxInt64
+	places, expiry = s.Nodes.Unwanted(queue), math.MaxInt64
 	// Once there has been another session for T, a server would have expired the one
 	// before it. That one may have been abandoned without a server knowing.
 	if left := s.Timeout() - time.Since(renewed); before != nil && left > 0 {
-		if old := before.Unwanted(queue); len(old) > 0 {
+		if old := before.Nodes.Unwanted(queue); len(old) > 0 {
 			places, expiry = append(places, old...), left
 		}
 	}

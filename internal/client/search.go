@@ -12,15 +12,16 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
-// Search returns those of nodes that exist, by nonce.
+// Search returns those of unknown that exist, by nonce.
 //
 // It first sends a write that the server refuses: that write passes the quorum behind the
 // creates, so the listing that follows is complete. A node is identified by this session
 // and its nonce. At most one exists, as each nonce is sent in one create only.
-func Search(ctx context.Context, s *session.Session, path string, nodes []*session.Node) (map[string]protocol.Member, error) {
-	if err := flush(ctx, s, path, nodes[0]); err != nil {
+func Search(ctx context.Context, s *session.Session, path string, unknown []*nodes.Node) (map[string]protocol.Member, error) {
+	if err := flush(ctx, s, path, unknown[0]); err != nil {
 		return nil, err
 	}
 	children, parent, err := s.Children(ctx, path)
@@ -30,11 +31,11 @@ func Search(ctx context.Context, s *session.Session, path string, nodes []*sessi
 	if err != nil {
 		return nil, err
 	}
-	// For each prefix of a name that one of nodes can have, the number that the name's
+	// For each prefix of a name that one of them can have, the number that the name's
 	// number exceeds.
 	above := make(map[string]int32)
-	nonces := make(map[string]bool, len(nodes))
-	for _, n := range nodes {
+	nonces := make(map[string]bool, len(unknown))
+	for _, n := range unknown {
 		nonces[n.Nonce] = true
 		highest := n.Above
 		if parent.Czxid != n.Tag {
@@ -48,14 +49,14 @@ func Search(ctx context.Context, s *session.Session, path string, nodes []*sessi
 	var candidates []protocol.Member
 	for _, m := range protocol.ParseMembers(children) {
 		highest, ok := above[m.Prefix()]
-		if !ok || !m.Overflowed() && m.Sequence <= highest || s.Holds(path+"/"+m.Name) {
+		if !ok || !m.Overflowed() && m.Sequence <= highest || s.Nodes.At(path+"/"+m.Name) != nil {
 			continue
 		}
 		candidates = append(candidates, m)
 	}
 
 	var mu sync.Mutex // guards what follows
-	found := make(map[string]protocol.Member, len(nodes))
+	found := make(map[string]protocol.Member, len(unknown))
 	var failed error
 	err = session.Each(s, candidates, func(m protocol.Member) {
 		data, stat, err := s.Get(ctx, path+"/"+m.Name)
@@ -76,7 +77,7 @@ func Search(ctx context.Context, s *session.Session, path string, nodes []*sessi
 }
 
 // flush waits for the answer to a write behind all of this session's creates below path.
-func flush(ctx context.Context, s *session.Session, path string, n *session.Node) error {
+func flush(ctx context.Context, s *session.Session, path string, n *nodes.Node) error {
 	_, err := session.Retry(ctx, s, "find", path, func(conn *zk.Conn) (struct{}, error) {
 		return struct{}{}, conn.Delete(path+"/"+protocol.NamePrefix(n.Tag, n.Nonce, protocol.Exclusive)+"flush", -1)
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // A Session is a session of the client.
@@ -63,11 +64,11 @@ func (s *Config) wrap(op, path string, err error) error {
 
 // findPaths finds nodes for which no contender waits any more. The owner of the session
 // calls it.
-func (s *Session) findPaths(ctx context.Context, parent string, nodes []*session.Node) (map[string]string, error) {
-	paths := make(map[string]string, len(nodes))
-	var contenders []*session.Node
-	for _, n := range nodes {
-		if n.Name == "" {
+func (s *Session) findPaths(ctx context.Context, parent string, unknown []*nodes.Node) (map[string]string, error) {
+	paths := make(map[string]string, len(unknown))
+	var contenders []*nodes.Node
+	for _, n := range unknown {
+		if n.Kind != nodes.Named {
 			contenders = append(contenders, n)
 			continue
 		}
@@ -91,7 +92,7 @@ func (s *Session) findPaths(ctx context.Context, parent string, nodes []*session
 
 // owns reports whether the node of a registration, whose create was not answered, exists. The
 // write that precedes the read passes the quorum behind the create: see search.
-func (s *Session) owns(ctx context.Context, n *session.Node) (bool, error) {
+func (s *Session) owns(ctx context.Context, n *nodes.Node) (bool, error) {
 	if err := flush(ctx, s.Session, strings.TrimSuffix(n.Parent, "/"), n); err != nil {
 		return false, err
 	}

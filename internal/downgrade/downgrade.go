@@ -79,7 +79,7 @@ func downgrade(ctx context.Context, c *claim.Claim, sent *bool) (done bool, err 
 	case err != nil:
 		return false, err
 	}
-	known := s.Recognise(n, stat.Version, data)
+	known := s.Nodes.Recognise(n, stat.Version, data)
 	switch {
 	case known && stat.Version == 1:
 		return true, nil
@@ -92,7 +92,7 @@ func downgrade(ctx context.Context, c *claim.Claim, sent *bool) (done bool, err 
 	if data, err = protocol.Amend(data, "shared", true); err != nil {
 		return false, err
 	}
-	s.BeginRewrite(n, data)
+	s.Nodes.BeginRewrite(n, data)
 	*sent = true
 	_, err = session.CallAs(ctx, s.Session, session.Holder, func(conn *zk.Conn) (*zk.Stat, error) {
 		return conn.Set(n.Path, data, 0)
@@ -103,6 +103,6 @@ func downgrade(ctx context.Context, c *claim.Claim, sent *bool) (done bool, err 
 	case err != nil:
 		return false, err
 	}
-	s.Recognise(n, 1, data)
+	s.Nodes.Recognise(n, 1, data)
 	return true, nil
 }

@@ -16,6 +16,7 @@ const (
 	deadline   = module + "/internal/deadline"
 	protocol   = module + "/internal/protocol"
 	session    = module + "/internal/session"
+	nodeSet    = module + "/internal/session/nodes"
 	wire       = module + "/internal/wire"
 	wiretest   = module + "/internal/wiretest"
 	lock       = module + "/lock"
@@ -152,22 +153,27 @@ var rules = map[string]rule{
 		because: "a label is text",
 	},
 	engineClaim: {
-		may:     []string{fencing, zk, protocol, session, sentinel, zkpath, engineClient},
+		may:     []string{fencing, zk, protocol, session, nodeSet, sentinel, zkpath, engineClient},
 		tools:   []string{testify, zk},
 		because: "it holds what was granted, and does not know how a contender came to it",
 	},
 	engineClient: {
-		may:     []string{zk, tuning, protocol, session, sentinel, zkpath, report},
+		may:     []string{zk, tuning, protocol, session, nodeSet, sentinel, zkpath, report},
 		tools:   tools,
 		because: "it keeps sessions open, and does not know what is claimed in them",
 	},
 	report: {
-		may:     []string{fencing, background, session},
+		may:     []string{fencing, background, session, nodeSet},
 		tools:   []string{testify, sentinel},
 		because: "it passes events on, and causes none",
 	},
+	nodeSet: {
+		may:     []string{sentinel},
+		tools:   []string{testify},
+		because: "which nodes prove a session, and which are to be deleted, is decided without I/O, and is tested as such",
+	},
 	session: {
-		may:     []string{zk, background, deadline, wire, sentinel},
+		may:     []string{zk, background, deadline, wire, sentinel, nodeSet},
 		tools:   append(tools, wiretest),
 		because: "it maintains one session, and is independent of queues, claims and tokens",
 	},
@@ -238,7 +244,7 @@ var rules = map[string]rule{
 		because: "its entries are for people, and no lock protects them",
 	},
 	registrations: {
-		may:     []string{zk, recipes, session, sentinel, zkpath, engineClient},
+		may:     []string{zk, recipes, session, nodeSet, sentinel, zkpath, engineClient},
 		tools:   tools,
 		because: "a registration grants nothing, and has no part in the queues",
 	},
@@ -252,12 +258,12 @@ var rules = map[string]rule{
 		because: "it changes a claim that is held, and not its queue",
 	},
 	takeovers: {
-		may:     []string{zk, fencing, recipes, ownerlabel, report, session, engineClaim},
+		may:     []string{zk, fencing, recipes, ownerlabel, report, session, nodeSet, engineClaim},
 		because: "it runs between a grant and its return, and does not know how the contender was granted",
 	},
 	queues: {
 		may: []string{
-			zk, fencing, recipes, ownerlabel, protocol, session, sentinel, zkpath, engineClient, engineClaim, expiry, takeovers,
+			zk, fencing, recipes, ownerlabel, protocol, session, nodeSet, sentinel, zkpath, engineClient, engineClaim, expiry, takeovers,
 		},
 		tools:   slices.Concat(tools, engineTools, []string{connectstring, views, tuning, wiretest, testcert}),
 		because: "locks, elections, leases and the command have it in common",

@@ -98,7 +98,7 @@ func (p *Permits) mark(ctx context.Context, s *client.Session, pl *queue.Place) 
 	if err != nil {
 		return false, &recipes.Error{Op: "grant", Path: pl.Path, Err: err}
 	}
-	s.BeginRewrite(pl.Node, data)
+	s.Nodes.BeginRewrite(pl.Node, data)
 	for {
 		answer, err := session.Retry(ctx, s.Session, "grant", pl.Path, func(conn *zk.Conn) (marking, error) {
 			return p.sendMark(conn, pl, data)
@@ -109,7 +109,7 @@ func (p *Permits) mark(ctx context.Context, s *client.Session, pl *queue.Place) 
 		case answer.limit != nil:
 			return p.marked(ctx, s, pl)
 		case answer.own == nil:
-			s.Recognise(pl.Node, 1, data)
+			s.Nodes.Recognise(pl.Node, 1, data)
 			return true, nil
 		case errors.Is(answer.own, zk.ErrNoNode):
 			s.MarkLost(pl.Node)
@@ -151,5 +151,5 @@ func (p *Permits) marked(ctx context.Context, s *client.Session, pl *queue.Place
 	case err != nil:
 		return false, err
 	}
-	return stat.Version == 1 && s.Recognise(pl.Node, stat.Version, data), nil
+	return stat.Version == 1 && s.Nodes.Recognise(pl.Node, stat.Version, data), nil
 }

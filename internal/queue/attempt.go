@@ -8,14 +8,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // An Attempt is one attempt to join: its inputs and the answer.
 type Attempt struct {
 	View    parentView
 	Place   *Place
-	witness *session.Node // nil if none was checked
-	Parent  *zk.Stat      // from the answer; nil if the parent was not written, or the join failed
+	witness *nodes.Node // nil if none was checked
+	Parent  *zk.Stat    // from the answer; nil if the parent was not written, or the join failed
 	Err     error
 }
 

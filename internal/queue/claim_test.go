@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -22,7 +23,7 @@ import (
 // A paused is the grant of a claim whose end is paused before the claim is notified, as if the
 // goroutine that ends it were not scheduled.
 type paused struct {
-	session.Ender
+	nodes.Ender
 	reached chan struct{} // closed when the end begins
 	resume  chan struct{}
 }
@@ -31,7 +32,7 @@ type paused struct {
 func pauseEnd(t *testing.T, claim *recipes.Claim) paused {
 	t.Helper()
 	p := paused{held(claim).Ender(), make(chan struct{}), make(chan struct{})}
-	require.NoError(t, held(claim).Session().Grant(held(claim).Node(), p))
+	require.NoError(t, held(claim).Session().Nodes.Grant(held(claim).Node(), p, time.Now()))
 	return p
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
-	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -198,7 +198,7 @@ func TestCloseNotifiesHoldersFirst(t *testing.T) {
 }
 
 // A slowReport is a grant the report of whose end takes long.
-type slowReport struct{ session.Ender }
+type slowReport struct{ nodes.Ender }
 
 func (s slowReport) End(cause error) func() {
 	report := s.Ender.End(cause)
@@ -221,7 +221,7 @@ func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
 			require.NoError(t, err)
 			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, held(claim).Session().Grant(held(claim).Node(), slowReport{held(claim).Ender()}))
+			require.NoError(t, held(claim).Session().Nodes.Grant(held(claim).Node(), slowReport{held(claim).Ender()}, time.Now()))
 		}
 		client.Close()
 		reported := lost
@@ -250,7 +250,7 @@ func TestLossesAreTracedBeforeTheEndOfTheirSession(t *testing.T) {
 			}
 			client := s.connect(opts)
 			claim := claimed(t, client)
-			require.NoError(t, held(claim).Session().Grant(held(claim).Node(), slowReport{held(claim).Ender()}))
+			require.NoError(t, held(claim).Session().Nodes.Grant(held(claim).Node(), slowReport{held(claim).Ender()}, time.Now()))
 			end(s, client)
 			synctest.Wait()
 			require.Equal(t, []string{"opened", "lost", "ended"}, order[:3], name)

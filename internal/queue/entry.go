@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
-	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // An Entry is what a join creates: the node of a session's contender, or that of a lease.
@@ -38,14 +38,15 @@ func (q *Queue) SessionEntry(s *client.Session, mode protocol.Mode) Entry {
 
 // Place returns the place that an attempt to join creates, and the witness that it checks, if
 // there is one and witnessed allows it. A lease has a nonce in its name, and needs no witness.
-func (q *Queue) Place(s *client.Session, v parentView, e Entry, witnessed bool) (p *Place, witness *session.Node) {
+func (q *Queue) Place(s *client.Session, v parentView, e Entry, witnessed bool) (p *Place, witness *nodes.Node) {
 	if !e.Lease && !v.overflowed && witnessed {
-		witness = s.Witness(q.path, v.tag)
+		witness = s.Nodes.Witness(q.path, v.tag)
 	}
 	p = newPlace(q.path, v.tag, q.Client.Nonce())
-	p.mode, p.inName, p.Above, p.Lease = e.mode, witness == nil, v.highest, e.Lease
+	p.mode, p.inName, p.Above = e.mode, witness == nil, v.highest
 	p.Prefix = protocol.NamePrefix(p.Tag, protocol.WithPriority(protocol.WithWeight(p.nameNonce(), e.Weight), e.Priority), p.mode)
 	if e.Lease {
+		p.Kind = nodes.Lease
 		p.Prefix = protocol.NamePrefix(p.Tag, e.Hint+shortNonce(), p.mode)
 	}
 	return p, witness

@@ -13,6 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -76,17 +77,17 @@ func (q *Queue) NextStep(ctx context.Context, s *client.Session, a Attempt) (Joi
 // Stayed records that the attempt's node is the caller's. It returns the number of contenders
 // in the answer, 0 if the answer has none.
 func (q *Queue) Stayed(s *client.Session, a Attempt) (contenders int) {
-	if a.Place.Lease {
-		s.HandOver(a.Place.Node)
+	if a.Place.Kind == nodes.Lease {
+		s.Nodes.HandOver(a.Place.Node)
 	}
 	if a.Parent != nil || a.witness != nil {
 		a.Place.verified = true
-		s.MarkVerified(a.Place.Node)
+		s.Nodes.MarkVerified(a.Place.Node)
 	}
 	if a.Parent != nil {
 		contenders = int(a.Parent.NumChildren)
 	}
-	if !a.Place.Lease {
+	if a.Place.Kind != nodes.Lease {
 		q.Client.Report().Joined(q.path, a.Place.Path, contenders)
 	}
 	return contenders
@@ -98,7 +99,7 @@ func (q *Queue) Undo(s *client.Session, a Attempt, next JoinStep) {
 	if next.Leaves() {
 		q.Discard(s, a.Place)
 	} else {
-		s.MarkGone(a.Place.Node)
+		s.Nodes.MarkGone(a.Place.Node)
 	}
 	switch next {
 	case LeaveOtherLife, retryReread:
@@ -132,7 +133,7 @@ func (q *Queue) attempt(ctx context.Context, s *client.Session, e Entry, version
 	}
 	p, witness := q.Place(s, v, e, witnessed)
 	create := p.Create(e.Data(p), e.ACL)
-	s.Register(p.Node)
+	s.Nodes.Register(p.Node)
 
 	a := Attempt{View: v, Place: p, witness: witness}
 	if v.Writable {
@@ -149,7 +150,7 @@ func (q *Queue) attempt(ctx context.Context, s *client.Session, e Entry, version
 
 // witnessed puts a check of the witness, if there is one, before the operations
 // of a join.
-func witnessed(witness *session.Node, ops ...any) []any {
+func witnessed(witness *nodes.Node, ops ...any) []any {
 	if witness == nil {
 		return ops
 	}
@@ -157,7 +158,7 @@ func witnessed(witness *session.Node, ops ...any) []any {
 }
 
 // joinResults takes the witness's result off those of a join, whose error is err.
-func joinResults(witness *session.Node, results []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
+func joinResults(witness *nodes.Node, results []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
 	if witness == nil || len(results) == 0 {
 		return results, err
 	}
@@ -168,7 +169,7 @@ func joinResults(witness *session.Node, results []zk.MultiResponse, err error) (
 }
 
 // joinAndWrite joins in one round trip. It ends the turn.
-func (q *Queue) joinAndWrite(ctx context.Context, s *client.Session, mine session.Turn, p *Place, witness *session.Node, create *zk.CreateRequest, version int32) (parent *zk.Stat, err error) {
+func (q *Queue) joinAndWrite(ctx context.Context, s *client.Session, mine session.Turn, p *Place, witness *nodes.Node, create *zk.CreateRequest, version int32) (parent *zk.Stat, err error) {
 	ops := witnessed(witness,
 		create,
 		&zk.SetDataRequest{Path: p.Parent, Data: []byte(protocol.ParentMark), Version: version},
@@ -197,7 +198,7 @@ func (q *Queue) joinAndWrite(ctx context.Context, s *client.Session, mine sessio
 
 // joinOnly joins where this client may not write the parent's data. The reply has only
 // the path, and the czxid takes a read of the new node. It ends the turn.
-func (q *Queue) joinOnly(ctx context.Context, s *client.Session, mine session.Turn, p *Place, witness *session.Node, create *zk.CreateRequest) error {
+func (q *Queue) joinOnly(ctx context.Context, s *client.Session, mine session.Turn, p *Place, witness *nodes.Node, create *zk.CreateRequest) error {
 	path, err := session.CallInTurn(ctx, s.Session, session.Joining, mine, func(conn *zk.Conn) (string, error) {
 		if witness == nil {
 			return conn.Create(create.Path, create.Data, create.Flags, create.Acl)

@@ -88,7 +88,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 				before := reads()
 				s.Intercept(zktest.Rule{When: isJoin, Times: 1, Before: func(zktest.Request) {
 					if released {
-						held(first).Session().BeginDelete(held(first).Node())
+						held(first).Session().Nodes.BeginDelete(held(first).Node())
 					}
 					s.delete(first.Path())
 				}})
@@ -105,7 +105,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 					require.ErrorIs(t, first.Err(), recipes.ErrDeleted)
 					require.Equal(t, before+1, reads(), "it may be another parent")
 				}
-				held(first).Session().MarkGone(held(first).Node())
+				held(first).Session().Nodes.MarkGone(held(first).Node())
 				require.Equal(t, 1, client.OutstandingNodes())
 			})
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -97,7 +98,7 @@ type sharing struct {
 	shown   session.Sharing[struct{}, *Listing]
 	paced   session.Sharing[struct{}, *Listing]
 	parents session.Sharing[struct{}, parent]
-	finds   session.Sharing[*session.Node, map[string]protocol.Member]
+	finds   session.Sharing[*nodes.Node, map[string]protocol.Member]
 }
 
 // shared has what the contenders of a session share.

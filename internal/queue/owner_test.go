@@ -13,7 +13,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
-	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -299,7 +299,7 @@ func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
 		synctest.Wait()
 		s.delete(p.Path)
 		for range 3 {
-			require.ErrorIs(t, own.Check(own.Conn(), []*session.Node{p.Node}), recipes.ErrDeleted)
+			require.ErrorIs(t, own.Check(own.Conn(), []*nodes.Node{p.Node}), recipes.ErrDeleted)
 		}
 		require.True(t, closed(p.Lost()))
 	})
@@ -312,7 +312,7 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 		waiting, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		queue := newQueue(t, client, nil)
-		const waiters = 2*session.MaxChecks + 50
+		const waiters = 2*nodes.MaxChecks + 50
 		for range waiters {
 			go func() { _, _ = queue.Claim(waiting) }()
 		}
@@ -321,7 +321,7 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 		time.Sleep(2 * testTimeout)
 		checked := make(map[string]bool)
 		for _, r := range s.heartbeats() {
-			require.LessOrEqual(t, len(r.Ops), session.MaxChecks)
+			require.LessOrEqual(t, len(r.Ops), nodes.MaxChecks)
 			for _, op := range r.Ops {
 				checked[op.Path] = true
 			}

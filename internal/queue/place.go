@@ -9,13 +9,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
-	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // A Place is one node of this client in a queue.
 type Place struct {
-	*session.Node
+	*nodes.Node
 	mode   protocol.Mode
 	inName bool // a nonce is in the node's name as well
 	Behind bool // the place had a predecessor
@@ -41,7 +41,7 @@ type Limit struct {
 }
 
 func newPlace(queue string, tag int64, nonce string) *Place {
-	return &Place{Node: session.NewNode(queue, tag, nonce)}
+	return &Place{Node: nodes.NewNode(queue, tag, nonce)}
 }
 
 // SetCreated records the node that the create made.
@@ -66,7 +66,7 @@ func (p *Place) nameNonce() string {
 // Create returns the request that creates the node with this data.
 func (p *Place) Create(data []byte, acl []zk.ACL) *zk.CreateRequest {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
-	if p.Lease {
+	if p.Kind == nodes.Lease {
 		flags = zk.FlagSequence
 	}
 	return &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: acl, Flags: flags}

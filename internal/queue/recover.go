@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
-	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -17,8 +17,8 @@ import (
 //
 // Callers that search below the same parent at the same time share one search.
 func find(ctx context.Context, s *client.Session, p *Place) (found bool, err error) {
-	members, err := shared.Of(s).finds.Do(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]protocol.Member, error) {
-		return client.Search(s.Context(), s.Session, p.Parent, nodes)
+	members, err := shared.Of(s).finds.Do(ctx, s.Session, p.Parent, p.Node, func(unknown []*nodes.Node) (map[string]protocol.Member, error) {
+		return client.Search(s.Context(), s.Session, p.Parent, unknown)
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -40,7 +40,7 @@ func (q *Queue) recover(ctx context.Context, s *client.Session, p *Place, cause 
 		found, err = find(ctx, s, p)
 		q.Client.Report().Recovered(q.path, found, err)
 		if err == nil && !found {
-			s.MarkGone(p.Node)
+			s.Nodes.MarkGone(p.Node)
 			return false, nil
 		}
 		if err == nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
-	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -47,7 +47,7 @@ func (q *Queue) Settle(ctx context.Context) error {
 
 // awaitGone waits until none of the places has a node, or until the caller has to count
 // the remaining ones again. It reports false if waiting is useless.
-func (q *Queue) awaitGone(ctx context.Context, s *client.Session, places []*session.Node, expiry time.Duration) bool {
+func (q *Queue) awaitGone(ctx context.Context, s *client.Session, places []*nodes.Node, expiry time.Duration) bool {
 	served, detached := s.Served()
 	if !served || s.Ended() != nil || ctx.Err() != nil {
 		return false

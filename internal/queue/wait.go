@@ -185,7 +185,7 @@ func (q *Queue) Decide(ctx context.Context, s *client.Session, p *Place) (protoc
 			q.Relearn()
 			return protocol.Decision{}, &recipes.Error{Op: "wait", Path: p.Path, Err: errOtherParent}
 		}
-		s.MarkVerified(p.Node)
+		s.Nodes.MarkVerified(p.Node)
 		if p.Candidate {
 			p.Listed = lst
 		}

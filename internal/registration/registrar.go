@@ -16,6 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -61,9 +62,8 @@ func (r *registrar) keep() error {
 // wanted, or until a server refuses. Whatever node may then exist is left to the session.
 func (r *registrar) keepIn(s *client.Session) error {
 	for {
-		n := session.NewNode(zkpath.Parent(r.path), 0, r.client.Nonce())
-		n.Name = path.Base(r.path)
-		s.Register(n)
+		n := nodes.NewNamed(zkpath.Parent(r.path), path.Base(r.path), r.client.Nonce())
+		s.Nodes.Register(n)
 		err := r.create(s, n)
 		if err == nil {
 			r.former = s.ID()
@@ -73,7 +73,7 @@ func (r *registrar) keepIn(s *client.Session) error {
 			r.discard(s, n)
 			return err
 		}
-		s.MarkGone(n)
+		s.Nodes.MarkGone(n)
 		r.lost(sentinel.ErrDeleted)
 		if err := r.pace(s); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (r *registrar) keepIn(s *client.Session) error {
 var errNodeGone = errors.New("node gone")
 
 // create creates the node. It waits while another session has a node at the path.
-func (r *registrar) create(s *client.Session, n *session.Node) error {
+func (r *registrar) create(s *client.Session, n *nodes.Node) error {
 	unanswered := false // a create of this session was not answered
 	for {
 		data, revision := r.wanted()
@@ -234,7 +234,7 @@ func (r *registrar) pace(s *client.Session) error {
 
 // discard deletes the node that the session may have. It waits for that no longer than the
 // release timeout, and not while no server serves the session.
-func (r *registrar) discard(s *client.Session, n *session.Node) {
+func (r *registrar) discard(s *client.Session, n *nodes.Node) {
 	r.set(func() {
 		r.leftover = &leftover{s, n}
 		if s.Ended() == nil && r.session != nil { // otherwise the caller sets the cause

@@ -11,6 +11,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // registrations are those of one client, by path. A client has one registration of a path at a
@@ -101,7 +102,7 @@ func (rs *registrations) wait() {
 // A leftover is the node of a registration that has ended.
 type leftover struct {
 	session *client.Session
-	node    *session.Node
+	node    *nodes.Node
 }
 
 // remains reports whether the node may exist. A session that expired has taken it along; one

@@ -13,6 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/background"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // Hooks are the functions of a trace. Each may be nil.
@@ -256,7 +257,7 @@ func (r *Reporter) Expired(node string) {
 // Changed publishes the session's state. A session calls it after Attached or Detached.
 func (r *Reporter) Changed(now session.Status) { r.states.send(now) }
 
-func (r *Reporter) Undeleted(p *session.Node, err error) {
+func (r *Reporter) Undeleted(p *nodes.Node, err error) {
 	r.Log(slog.LevelWarn, "node could not be deleted yet", "path", p.Parent, "node", p.Path, "error", err)
 	if f := r.trace.NotDeleted; f != nil {
 		node := p.Path // read here, as the next sweep may set it

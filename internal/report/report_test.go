@@ -18,6 +18,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 func newTestReporter(trace Hooks, logger slog.Handler) *Reporter {
@@ -58,7 +59,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 			Recovered:  func(path string, found bool, err error) { tell("recovered", path, found, err) },
 			NotDeleted: func(node string, err error) { tell("not deleted", node, err) },
 		}, slog.DiscardHandler)
-		n := session.NewNode("/l", 1, "n")
+		n := nodes.NewNode("/l", 1, "n")
 		n.Path = "/l/x"
 		why := errors.New("why")
 		r.Opened(1, "zk1", time.Second, time.Second)
@@ -109,7 +110,7 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 		r.Released("/l", "/l/x", nil)
 		r.Rejoined("/l", sentinel.ErrDeadline)
 		r.Recovered("/l", true, nil)
-		r.Undeleted(session.NewNode("/l", 1, "n"), sentinel.ErrDeadline)
+		r.Undeleted(nodes.NewNode("/l", 1, "n"), sentinel.ErrDeadline)
 		r.Ended(1, sentinel.ErrClosed)
 		r.Close()
 		require.Zero(t, r.dropped.Load())

@@ -15,7 +15,7 @@ import (
 func (s *Session) event(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		s.watches.event(ev)
-		n := s.nodes.at(ev.Path)
+		n := s.Nodes.At(ev.Path)
 		switch {
 		case n == nil:
 		case ev.Type == zk.EventNodeDeleted:

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // A Config defines how a session is opened, and the receiver of its events. Every field but
@@ -30,7 +32,7 @@ type Config struct {
 	// Find searches parent for nodes, whose create was not answered, and returns the
 	// paths of those that exist by nonce. A node that it does not return was never
 	// created, and never will be.
-	Find func(ctx context.Context, parent string, nodes []*Node) (paths map[string]string, err error)
+	Find func(ctx context.Context, parent string, nodes []*nodes.Node) (paths map[string]string, err error)
 
 	// Revoked returns why the data of an overwritten node ends what was granted on it, or nil
 	// if the data gives no reason.
@@ -66,7 +68,7 @@ type Events interface {
 	// granted, with the time that was left until the deadline before the answer moved it.
 	Proved(left, timeout time.Duration)
 	// Undeleted is called when a node could not be deleted yet.
-	Undeleted(n *Node, err error)
+	Undeleted(n *nodes.Node, err error)
 	// Stuck is called when code that may block has not returned after the session's end.
 	Stuck()
 }

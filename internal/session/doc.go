@@ -5,9 +5,9 @@
 // and from then on the session deletes it, unless the session ends first.
 //
 // Reading order: session.go for how a session begins and ends, attach.go for its connections; request.go for how a request
-// is sent; node.go, outstanding.go and nodes.go for the nodes that may exist; heartbeat.go for the proofs that the session
-// lives; deletion.go for the deletion of nodes; owner.go for the one goroutine that decides when.
+// is sent; package nodes for the nodes that may exist; heartbeat.go for the proofs that the session lives; deletion.go for the
+// deletion of nodes; owner.go for the one goroutine that decides when.
 //
-// Locks, in the order in which they may be taken: Session.mu; heartbeatState.mu; outstanding.mu; then the locks of package deadline, of a
+// Locks, in the order in which they may be taken: Session.mu; heartbeatState.mu; nodes.Set; then the locks of package deadline, of a
 // Wire, of the watches, of the dialer and of an Alarm, none of which is held while another is taken.
 package session

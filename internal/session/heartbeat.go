@@ -11,22 +11,23 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // sendDueHeartbeat sends a heartbeat if one is due. It returns how long the owner may sleep.
 func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	next := timeout
-	_, held, granted := s.nodes.count()
+	held, granted := s.Nodes.Count()
 	if held > 0 && s.IsServed() {
 		interval := s.interval(granted)
-		nodes, wanted, wait := s.heartbeats.begin(now, interval, func(first []*Node) []*Node {
-			return s.nodes.nextChecks(now.Add(-s.period()), first)
+		checked, wanted, wait := s.heartbeats.begin(now, interval, func(first []*nodes.Node) []*nodes.Node {
+			return s.Nodes.NextChecks(now.Add(-s.period()), first)
 		})
 		switch {
-		case len(nodes) > 0:
+		case len(checked) > 0:
 			next = min(interval, s.patience())
-			s.sendHeartbeat(now, nodes, wanted)
+			s.sendHeartbeat(now, checked, wanted)
 		case wait > 0:
 			next = wait
 		}
@@ -41,12 +42,12 @@ func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
 
 // sendHeartbeat sends a heartbeat, on a goroutine of the session. Its answer is reported with
 // the time that was left until the deadline before the answer moved it.
-func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRequest) {
+func (s *Session) sendHeartbeat(sent time.Time, checked []*nodes.Node, wanted []*proofRequest) {
 	deadline := s.lease.Deadline()
-	_, _, granted := s.nodes.count()
+	_, granted := s.Nodes.Count()
 	// An error means that the session is over and needs no heartbeat.
 	_ = s.spawn(func() {
-		_, err := callWithoutTurn(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
+		_, err := callWithoutTurn(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, checked) })
 		deadline = later(deadline, s.heartbeats.moved(s.lease.Deadline())) // by the heartbeat before
 		again := s.mayRepeat(err)
 		var next time.Time
@@ -69,13 +70,13 @@ func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRe
 				close(w.answered)
 			}
 		}
-		_, held, _ := s.nodes.count()
+		held, _ := s.Nodes.Count()
 		s.events.Heartbeat(time.Since(sent), err)
 		if err == nil && granted > 0 {
 			s.events.Proved(max(0, time.Until(deadline)), s.Timeout())
 		}
 		s.alarm.Ring()
-		if held > len(nodes) || errors.Is(err, sentinel.ErrDeleted) {
+		if held > len(checked) || errors.Is(err, sentinel.ErrDeleted) {
 			s.watchOwn()
 		}
 	})
@@ -84,7 +85,7 @@ func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRe
 // Prove waits until a quorum has answered a heartbeat, sent after the call began, that
 // proves that the session lives and the node exists. Its error wraps ErrDeleted if the node
 // was deleted or overwritten. Contenders that call Prove at the same time share one heartbeat.
-func (s *Session) Prove(ctx context.Context, n *Node) error {
+func (s *Session) Prove(ctx context.Context, n *nodes.Node) error {
 	asked := s.heartbeats.ask(n)
 	s.alarm.Ring()
 	err := sentinel.ErrDeleted
@@ -94,7 +95,7 @@ func (s *Session) Prove(ctx context.Context, n *Node) error {
 			return s.Fail("check", n.Path, asked.err)
 		}
 		return nil
-	case <-n.lost:
+	case <-n.Lost():
 	case <-s.ctx.Done():
 		err = s.Ended()
 	case <-ctx.Done():
@@ -107,12 +108,11 @@ func (s *Session) Prove(ctx context.Context, n *Node) error {
 // watchOwn watches the held nodes, because heartbeats may take long to check them all. If a
 // node is already missing, what was granted on it ends, as after a later deletion.
 func (s *Session) watchOwn() {
-	nodes := s.nodes.unwatched()
 	// An error means that the session is over.
-	_ = Each(s, nodes, func(p *Node) {
+	_ = Each(s, s.Nodes.Unwatched(), func(p *nodes.Node) {
 		_, err := s.Watch(s.ctx, p.Path, WatchNode)
 		if err != nil {
-			s.nodes.unwatch(p)
+			s.Nodes.Unwatch(p)
 		}
 		if errors.Is(err, zk.ErrNoNode) {
 			s.MarkLost(p)
@@ -125,14 +125,14 @@ func (s *Session) watchOwn() {
 var errReleased = errors.New("node released during the check")
 
 // Check sends one quorum write that changes nothing. It succeeds if the session is alive
-// and all nodes exist; its success is a proof. It takes no turn.
-func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
-	if len(nodes) == 0 {
+// and all of checked exist; its success is a proof. It takes no turn.
+func (s *Session) Check(conn *zk.Conn, checked []*nodes.Node) error {
+	if len(checked) == 0 {
 		// The leader carries out an empty transaction without checking the session.
 		return errReleased
 	}
 	for {
-		err := s.checkVersions(conn, nodes)
+		err := s.checkVersions(conn, checked)
 		if !errors.Is(err, errRewritten) {
 			return err
 		}
@@ -143,9 +143,9 @@ func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 var errRewritten = errors.New("node rewritten during the check")
 
 // checkVersions is one attempt of Check.
-func (s *Session) checkVersions(conn *zk.Conn, nodes []*Node) error {
-	ops := make([]any, len(nodes))
-	for i, p := range nodes {
+func (s *Session) checkVersions(conn *zk.Conn, checked []*nodes.Node) error {
+	ops := make([]any, len(checked))
+	for i, p := range checked {
 		ops[i] = &zk.CheckVersionRequest{Path: p.Path, Version: p.Version()}
 	}
 	results, err := conn.Multi(ops...)
@@ -159,8 +159,8 @@ func (s *Session) checkVersions(conn *zk.Conn, nodes []*Node) error {
 		return fmt.Errorf("%w: %w", sentinel.ErrUncertain, err)
 	}
 	for i, r := range results {
-		if i < len(nodes) && (errors.Is(r.Error, zk.ErrNoNode) || errors.Is(r.Error, zk.ErrBadVersion)) {
-			return s.checkFailed(nodes[i], r.Error)
+		if i < len(checked) && (errors.Is(r.Error, zk.ErrNoNode) || errors.Is(r.Error, zk.ErrBadVersion)) {
+			return s.checkFailed(checked[i], r.Error)
 		}
 	}
 	return err
@@ -168,7 +168,7 @@ func (s *Session) checkVersions(conn *zk.Conn, nodes []*Node) error {
 
 // checkFailed ends what was granted on a node that a check found missing or overwritten.
 // It returns the error of that check.
-func (s *Session) checkFailed(n *Node, err error) error {
+func (s *Session) checkFailed(n *nodes.Node, err error) error {
 	if !errors.Is(err, zk.ErrBadVersion) {
 		if !s.MarkLost(n) {
 			return errReleased
@@ -211,10 +211,9 @@ func (s *Session) scheduleHeartbeat() {
 	s.alarm.By(later(time.Now().Add(s.Timeout()/48), s.heartbeats.due()))
 }
 
-// Joined records that the node exists. The node is held if its caller still wants it, and is
-// no lease, which needs no session.
-func (s *Session) Joined(n *Node) {
-	if !n.Lease && s.nodes.joined(n) {
+// Joined records that the node exists, as Nodes.Joined does. The first one that is held makes the owner send heartbeats.
+func (s *Session) Joined(n *nodes.Node) {
+	if s.Nodes.Joined(n, time.Now()) {
 		s.scheduleHeartbeat()
 	}
 }

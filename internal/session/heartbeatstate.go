@@ -5,6 +5,8 @@ package session
 import (
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // maxHeartbeats is how many heartbeats may be in flight. They are sent on schedule, so that writes that take longer than the
@@ -24,14 +26,14 @@ type heartbeatState struct {
 
 // A proofRequest is the request of a contender that waits for a proof of its node.
 type proofRequest struct {
-	node     *Node
+	node     *nodes.Node
 	answered chan struct{} // closed when a heartbeat has covered the node
 	err      error         // why none could; set before answered is closed
 	gone     bool          // its caller has returned; guarded by heartbeatState.mu
 }
 
 // ask registers a contender that waits for a proof of its node.
-func (b *heartbeatState) ask(n *Node) *proofRequest {
+func (b *heartbeatState) ask(n *nodes.Node) *proofRequest {
 	asked := &proofRequest{node: n, answered: make(chan struct{})}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +67,7 @@ func (b *heartbeatState) makeDue() {
 // after the interval. begin returns the nodes to check and the contenders that the heartbeat answers. If it starts none, it
 // returns no nodes and how long to wait: 0 if the owner will be woken anyway. pick chooses the nodes, first those that
 // contenders wait for, as many as fit.
-func (b *heartbeatState) begin(now time.Time, interval time.Duration, pick func(first []*Node) []*Node) (nodes []*Node, wanted []*proofRequest, wait time.Duration) {
+func (b *heartbeatState) begin(now time.Time, interval time.Duration, pick func(first []*nodes.Node) []*nodes.Node) (checked []*nodes.Node, wanted []*proofRequest, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	due := b.next
@@ -80,32 +82,32 @@ func (b *heartbeatState) begin(now time.Time, interval time.Duration, pick func(
 	case now.Before(due):
 		return nil, nil, due.Sub(now)
 	}
-	first := make([]*Node, 0, min(len(b.wanted), MaxChecks))
+	first := make([]*nodes.Node, 0, min(len(b.wanted), nodes.MaxChecks))
 	for _, w := range b.wanted {
-		if !w.gone && len(first) < MaxChecks {
+		if !w.gone && len(first) < nodes.MaxChecks {
 			first = append(first, w.node)
 		}
 	}
-	if nodes = pick(first); len(nodes) == 0 {
+	if checked = pick(first); len(checked) == 0 {
 		return nil, nil, 0 // the next node that is held wakes the owner
 	}
 	b.last, b.next = now, now.Add(interval)
 	b.inFlight++
-	return nodes, b.coveredBy(nodes), 0
+	return checked, b.coveredBy(checked), 0
 }
 
-// coveredBy removes from wanted the contenders that wait for one of nodes, and returns
+// coveredBy removes from wanted the contenders that wait for one of checked, and returns
 // them. It drops those that no longer wait. The caller holds mu.
-func (b *heartbeatState) coveredBy(nodes []*Node) (covered []*proofRequest) {
-	checked := make(map[*Node]bool, len(nodes))
-	for _, n := range nodes {
-		checked[n] = true
+func (b *heartbeatState) coveredBy(checked []*nodes.Node) (covered []*proofRequest) {
+	isChecked := make(map[*nodes.Node]bool, len(checked))
+	for _, n := range checked {
+		isChecked[n] = true
 	}
 	rest := b.wanted[:0]
 	for _, w := range b.wanted {
 		switch {
 		case w.gone:
-		case checked[w.node]:
+		case isChecked[w.node]:
 			covered = append(covered, w)
 		default:
 			rest = append(rest, w)

@@ -8,11 +8,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // MarkLost ends what was granted on the node, which a server reports as missing. It returns
 // false if the node was released in the meantime: then its absence proves nothing.
-func (s *Session) MarkLost(n *Node) bool { return s.markLost(n, sentinel.ErrDeleted, s.DeleteSoon) }
+func (s *Session) MarkLost(n *nodes.Node) bool {
+	return s.markLost(n, sentinel.ErrDeleted, s.DeleteSoon)
+}
 
 // MarkOverwritten is MarkLost for a node that a server reports as overwritten. It reads the
 // node for the reason, which is ErrDeleted unless the data has another one, and takes T/8 at
@@ -20,7 +23,7 @@ func (s *Session) MarkLost(n *Node) bool { return s.markLost(n, sentinel.ErrDele
 //
 // cause is nil if the session itself has written the node, or if that is possible and the read
 // failed: the node is not lost then, and a check at its Version shows more.
-func (s *Session) MarkOverwritten(n *Node) (was bool, cause error) {
+func (s *Session) MarkOverwritten(n *nodes.Node) (was bool, cause error) {
 	cause = sentinel.ErrDeleted
 	ctx, cancel := context.WithTimeout(s.ctx, s.Timeout()/8)
 	defer cancel()
@@ -29,13 +32,13 @@ func (s *Session) MarkOverwritten(n *Node) (was bool, cause error) {
 		return c, err
 	})
 	switch {
-	case err == nil && s.Recognise(n, c.stat.Version, c.data):
+	case err == nil && s.Nodes.Recognise(n, c.stat.Version, c.data):
 		return false, nil
 	case err == nil:
 		if revoked := s.config.Revoked(c.data); revoked != nil {
 			cause = revoked
 		}
-	case s.nodes.rewriting(n) && OutcomeOf(err) != Refused:
+	case s.Nodes.MayBeRewritten(n) && OutcomeOf(err) != Refused:
 		return false, nil
 	}
 	// The node still exists: it is kept until the holder's work has had time to stop.
@@ -43,8 +46,8 @@ func (s *Session) MarkOverwritten(n *Node) (was bool, cause error) {
 }
 
 // markLost ends what was granted on the node. If that was held until now, ended deletes the node.
-func (s *Session) markLost(n *Node, cause error, ended func(*Node)) bool {
-	was, first, granted := s.nodes.lose(n)
+func (s *Session) markLost(n *nodes.Node, cause error, ended func(*nodes.Node)) bool {
+	was, first, granted := s.Nodes.Lose(n)
 	if !first {
 		return was
 	}
@@ -56,6 +59,6 @@ func (s *Session) markLost(n *Node, cause error, ended func(*Node)) bool {
 		}
 	}
 	remove(n)
-	close(n.lost)
+	n.CloseLost()
 	return true
 }

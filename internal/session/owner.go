@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // Run serves the waiters and holders of the session until the session is over. It ends all
@@ -52,7 +53,7 @@ func (s *Session) checkDeadline(now time.Time) {
 	if s.lease.Left(now) > 0 {
 		return
 	}
-	ended, reports := endAll(s.nodes.take(), sentinel.ErrDeadline)
+	ended, reports := nodes.EndAll(s.Nodes.Take(), sentinel.ErrDeadline)
 	for i, n := range ended {
 		s.DeleteLater(n)
 		reports[i]()
@@ -119,7 +120,7 @@ func (s *Session) abandonIfDetached(now time.Time) time.Duration {
 		s.dialer.failQueued()
 	}
 	left := s.lease.Left(now)
-	mute := left <= 0 && since >= timeout/3 && s.Outstanding() > 0 && s.dialer.isMute()
+	mute := left <= 0 && since >= timeout/3 && s.Nodes.Outstanding() > 0 && s.dialer.isMute()
 	if mute || since >= 2*timeout {
 		s.End(ErrAbandoned)
 		return timeout
@@ -142,7 +143,7 @@ func (s *Session) abandonIfDetached(now time.Time) time.Duration {
 // answered is for abandonIfDetached to judge.
 func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 	timeout := s.Timeout()
-	contenders, unwanted := s.nodes.needs()
+	contenders, unwanted := s.Nodes.Needs()
 	s.mu.Lock()
 	w, attached, attachedSince, back := s.wire, s.isAttached, s.attachedSince, s.backSince
 	s.mu.Unlock()
@@ -168,4 +169,18 @@ func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 	}
 	s.End(ErrAbandoned)
 	return timeout
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

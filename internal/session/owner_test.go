@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -31,7 +32,7 @@ func (noEvents) Outage(time.Duration, error)       {}
 func (noEvents) OutageEnded(string, time.Duration) {}
 func (noEvents) Heartbeat(time.Duration, error)    {}
 func (noEvents) Proved(_, _ time.Duration)         {}
-func (noEvents) Undeleted(*Node, error)            {}
+func (noEvents) Undeleted(*nodes.Node, error)      {}
 func (noEvents) Stuck()                            {}
 
 // openTestSession returns a session that its owner serves until the end of the test, and the
@@ -94,8 +95,8 @@ func TestOwnerThatIsAskedToWakeDuringRoundWakesAgain(t *testing.T) {
 func TestContendersWhoseHeartbeatWasNotSentWaitForTheNext(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s, link := openTestSession(t)
-		n := NewNode("/", 0, "nonce")
-		s.Register(n)
+		n := nodes.NewNode("/", 0, "nonce")
+		s.Nodes.Register(n)
 		n.Path = "/contender"
 		_, err := s.conn.Create(n.Path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
@@ -115,7 +116,7 @@ func TestContendersWhoseHeartbeatWasNotSentWaitForTheNext(t *testing.T) {
 			s.heartbeats.mu.Lock()
 			s.heartbeats.inFlight = 1
 			s.heartbeats.mu.Unlock()
-			s.sendHeartbeat(time.Now(), []*Node{n}, []*proofRequest{wanted})
+			s.sendHeartbeat(time.Now(), []*nodes.Node{n}, []*proofRequest{wanted})
 			_, _, err := conn.Get("/")
 			return struct{}{}, err
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/background"
 	"github.com/lockkeeper/lockkeeper/internal/deadline"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/internal/wire"
 )
 
@@ -29,7 +30,7 @@ type Session struct {
 	conn       *zk.Conn
 	dialer     *dialer
 	lease      *deadline.Lease
-	nodes      *outstanding
+	Nodes      *nodes.Set // those that may exist in the session
 	heartbeats heartbeatState
 	watches    watches
 
@@ -74,7 +75,7 @@ func Open(config Config) (*Session, error) {
 		events:      config.Events,
 		lease:       deadline.New(config.Timeout),
 		watches:     newWatches(),
-		nodes:       newOutstanding(),
+		Nodes:       nodes.NewSet(),
 		ctx:         ctx,
 		cancel:      cancel,
 		dials:       dials,
@@ -186,10 +187,10 @@ func (s *Session) End(cause error) {
 		return
 	}
 	s.over, s.overSince = cause, time.Now()
-	nodes := s.nodes.end(cause)
+	grants := s.Nodes.End(cause, errors.Is(cause, ErrExpired))
 	s.mu.Unlock()
 
-	_, reports := endAll(nodes, cause)
+	_, reports := nodes.EndAll(grants, cause)
 	s.cancel(cause)
 	s.watches.dropAll()
 	for _, report := range reports {

@@ -74,6 +74,6 @@ func requestWatch(conn *zk.Conn, key watchKey) (c content, err error) {
 // is too busy for watches would only get a handshake and the same packets again.
 func (s *Session) unset() {
 	s.watches.dropAll()
-	s.nodes.unwatchAll() // afterwards: a watch that is set in between is found
+	s.Nodes.UnwatchAll() // afterwards: a watch that is set in between is found
 	s.alarm.Ring()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -66,7 +67,7 @@ type leftBreadcrumb struct {
 // answered, that is an error: the breadcrumb may stay. If the server refuses it, the
 // breadcrumb stays, and the node is deleted without it: the next holder then treats this one as one
 // that did not release. existed is as in Session.Delete.
-func (l *leftBreadcrumb) deleteWith(ctx context.Context, s *session.Session, n *session.Node) (existed bool, err error) {
+func (l *leftBreadcrumb) deleteWith(ctx context.Context, s *session.Session, n *nodes.Node) (existed bool, err error) {
 	var attempts atomic.Int32 // one that its caller has abandoned may still count
 	_, err = session.RetryAs(ctx, s, session.Holder, "delete", n.Path, func(conn *zk.Conn) (struct{}, error) {
 		attempts.Add(1)
@@ -77,7 +78,7 @@ func (l *leftBreadcrumb) deleteWith(ctx context.Context, s *session.Session, n *
 		return struct{}{}, err
 	})
 	if err == nil {
-		s.MarkGone(n)
+		s.Nodes.MarkGone(n)
 		return true, nil
 	}
 	if over := s.Ended(); over != nil { // the node ends with the session, and the breadcrumb may stay

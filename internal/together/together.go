@@ -163,7 +163,7 @@ func (g *together) claim(ctx context.Context) ([]*recipes.Claim, error) {
 	}
 	for _, c := range claims {
 		if c != nil && claim.Of(c).End(sentinel.ErrReleased) {
-			g.session.Ungrant(claim.Of(c).Node())
+			g.session.Nodes.Ungrant(claim.Of(c).Node())
 		}
 	}
 	g.leave(func(int) bool { return true })
@@ -264,7 +264,7 @@ func (g *together) join(ctx context.Context) error {
 	for i, q := range g.queues {
 		e := q.SessionEntry(g.session, g.modes[i])
 		p, _ := q.Place(g.session, g.joins[i].View, e, false) // no witness: names have a nonce
-		g.session.Register(p.Node)
+		g.session.Nodes.Register(p.Node)
 		g.joins[i].Place = p
 		ops = append(ops,
 			p.Create(e.Data(p), e.ACL),

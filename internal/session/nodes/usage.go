@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package nodes
 
 import "time"
 
@@ -15,37 +15,33 @@ type Usage struct {
 
 // Usage returns the counts of all parents below which the session may have a node. It
 // returns none once the session is over: its nodes go with it.
-func (s *Session) Usage() map[string]Usage {
-	if s.Ended() != nil {
+func (s *Set) Usage() map[string]Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
 		return nil
 	}
-	return s.nodes.usage()
-}
-
-func (o *outstanding) usage() map[string]Usage {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	usage := make(map[string]Usage)
-	for p := range o.all {
-		if p.Name != "" {
+	for n, e := range s.all {
+		if n.Kind == Named {
 			continue // no contender
 		}
-		u := usage[p.Parent]
-		_, granted := o.granted[p]
+		u := usage[n.Parent]
+		g, granted := s.grants[n]
 		switch {
-		case p.state == creating:
+		case e.state == creating:
 			u.Joining++
-		case p.state != held:
+		case e.state != held:
 			u.Leaving++
 		case !granted:
 			u.Waiting++
 		default:
 			u.Granted++
-			if u.Oldest.IsZero() || p.grantedAt.Before(u.Oldest) {
-				u.Oldest = p.grantedAt
+			if u.Oldest.IsZero() || g.at.Before(u.Oldest) {
+				u.Oldest = g.at
 			}
 		}
-		usage[p.Parent] = u
+		usage[n.Parent] = u
 	}
 	return usage
 }

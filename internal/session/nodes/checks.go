@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodes
+
+import "time"
+
+// One heartbeat checks as many nodes as fit below both bounds: a server drops the
+// connection over a packet larger than its jute.maxbuffer. Any node proves the session. If
+// more are held than fit, heartbeats check them in turn, and watches report deletions.
+const (
+	MaxChecks     = 128
+	maxCheckBytes = 64 << 10
+)
+
+// NextChecks returns the nodes that a heartbeat checks, at most as many as fit; successive
+// heartbeats check all in turn. wanted come first.
+//
+// Nodes that have been held only since before come last: their creation was a proof, and
+// under a quick succession of locks such a node would be gone by the time of its check.
+func (s *Set) NextChecks(before time.Time, wanted []*Node) (picked []*Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size := 3*4 + 9 // length, xid and operation, and the end of the transaction
+	fits := func(n *Node) bool {
+		size += 9 + 4 + len(n.Path) + 4 // type, done and error; the path with its length; version
+		return len(picked) == 0 || len(picked) < MaxChecks && size <= maxCheckBytes
+	}
+	for _, n := range wanted {
+		if s.isHeld(n) && fits(n) {
+			picked = append(picked, n)
+		}
+	}
+	for k := range s.held {
+		i := (s.next + k) % len(s.held)
+		e := s.held[i]
+		if !e.since.Before(before) {
+			continue
+		}
+		if !fits(e.node) {
+			s.next = i
+			return picked
+		}
+		picked = append(picked, e.node)
+	}
+	s.next = 0
+	if len(picked) == 0 && len(s.held) > 0 {
+		picked = append(picked, s.held[len(s.held)-1].node) // a young one rather than none
+	}
+	return picked
+}
+
+// Unwatched returns the held nodes that are not watched, and records that they are from now
+// on.
+func (s *Set) Unwatched() (nodes []*Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.held {
+		if !e.watched {
+			e.watched = true
+			nodes = append(nodes, e.node)
+		}
+	}
+	return nodes
+}
+
+// Unwatch records that the node is not watched.
+func (s *Set) Unwatch(n *Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.all[n]; e != nil {
+		e.watched = false
+	}
+}
+
+// UnwatchAll is Unwatch for all held nodes.
+func (s *Set) UnwatchAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.held {
+		e.watched = false
+	}
+}

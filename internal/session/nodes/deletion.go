@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodes
+
+import (
+	"math"
+	"time"
+)
+
+// DeleteSoon records that the node is no longer wanted, and is to be deleted once its path is known.
+func (s *Set) DeleteSoon(n *Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.all[n]; e != nil {
+		s.deleteSoon(e)
+	}
+}
+
+// deleteSoon is DeleteSoon for a caller that holds mu.
+func (s *Set) deleteSoon(e *entry) {
+	switch e.state {
+	case held:
+		s.unhold(e)
+		e.state = unwanted
+	case deleting:
+		e.state = unwanted
+	case creating:
+		e.state = uncertain
+	default:
+		return
+	}
+	s.toDelete[e.node] = e
+}
+
+// DeleteLater is DeleteSoon for a node that is not to be deleted before that instant, unless the
+// holder's work has stopped.
+func (s *Set) DeleteLater(n *Node, notBefore time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.all[n]
+	if e == nil {
+		return
+	}
+	if !e.stopped {
+		e.notBefore = notBefore
+	}
+	s.deleteSoon(e)
+}
+
+// EndGrace records that the holder's work has stopped: the node need not be kept for it.
+func (s *Set) EndGrace(n *Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.all[n]
+	if e == nil {
+		return
+	}
+	e.stopped = true
+	if e.failures == 0 {
+		e.notBefore = time.Time{}
+	}
+}
+
+// BeginDelete records that the caller is about to delete the node itself, and reports whether it must: the owner or another
+// caller deletes a node that is not held. From then on heartbeats do not check the node.
+func (s *Set) BeginDelete(n *Node) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isHeld(n) {
+		return false
+	}
+	e := s.all[n]
+	s.unhold(e)
+	e.state = deleting
+	return true
+}
+
+// Due returns the nodes that are to be deleted by now, or none, and how long to wait.
+func (s *Set) Due(now time.Time) (due []*Node, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wait = math.MaxInt64
+	for n, e := range s.toDelete {
+		if left := e.notBefore.Sub(now); left > 0 {
+			wait = min(wait, left)
+			continue
+		}
+		due = append(due, n)
+	}
+	return due, wait
+}
+
+// Unwanted returns the nodes below parent that are to be deleted, and all nodes below it if
+// the session is over and they may still exist.
+func (s *Set) Unwanted(parent string) []*Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expired {
+		return nil
+	}
+	var nodes []*Node
+	for n, e := range s.all {
+		if n.Parent == parent && (s.over != nil || e.state == unwanted || e.state == deleting || e.state == uncertain) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// Postpone is DeleteSoon for a node whose deletion has failed. If backOff is set, the pause from now until
+// the next attempt grows with each failure, from a third of timeout on. It returns false
+// if the node no longer needs to be deleted.
+func (s *Set) Postpone(n *Node, backOff bool, timeout time.Duration, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.all[n]
+	if s.over != nil || e == nil {
+		return false
+	}
+	if backOff {
+		pause := min(timeout/3<<min(e.failures, 4), maxPause)
+		if next := now.Add(pause); next.After(e.notBefore) {
+			e.notBefore = next
+		}
+		e.failures++
+	}
+	s.deleteSoon(e)
+	return true
+}
+
+// maxPause bounds the pause between two attempts to delete one node.
+const maxPause = time.Minute
+
+// MarkUnsure records whether the deletion of a Named node was not answered: it may have been carried out, and another session
+// can have a node of that name by now.
+func (s *Set) MarkUnsure(n *Node, unsure bool) {
+	if n.Kind != Named {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.all[n]; e != nil {
+		e.unsure = unsure
+	}
+}
+
+// IsUnsure reports whether the last deletion of a Named node was not answered.
+func (s *Set) IsUnsure(n *Node) bool {
+	if n.Kind != Named {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.all[n]
+	return e != nil && e.unsure
+}

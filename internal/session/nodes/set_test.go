@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodes
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+)
+
+var start = time.Unix(1e9, 0)
+
+// registered returns a contender's node of that name whose create was sent.
+func registered(s *Set, name string) *Node {
+	n := NewNode("/l", 1, name)
+	n.Path = "/l/" + name
+	s.Register(n)
+	return n
+}
+
+// heldIn returns a contender's node that exists since start.
+func heldIn(s *Set, name string) *Node {
+	n := registered(s, name)
+	s.Joined(n, start)
+	return n
+}
+
+// due returns the nodes that are to be deleted at start.
+func due(s *Set) []*Node {
+	nodes, _ := s.Due(start)
+	return nodes
+}
+
+// checked returns the nodes that a heartbeat checks some time after start.
+func checked(s *Set) []*Node { return s.NextChecks(start.Add(time.Hour), nil) }
+
+func TestNodeIsOutstandingFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *testing.T) {
+	type event func(*Set, *Node)
+	joined := func(s *Set, n *Node) { s.Joined(n, start) }
+	begin := func(s *Set, n *Node) { s.BeginDelete(n) }
+	leave, missing, handOver := (*Set).DeleteSoon, (*Set).MarkGone, (*Set).HandOver
+	const (
+		isOutstanding = 1 << iota
+		isHeld
+		isDue
+		isGone
+	)
+	for _, c := range []struct {
+		name   string
+		kind   Kind
+		events []event
+		want   int
+	}{
+		{"being created, and wanted", Contender, nil, isOutstanding},
+		{"joined", Contender, []event{joined}, isOutstanding | isHeld},
+		{"joined twice", Contender, []event{joined, joined}, isOutstanding | isHeld},
+		{"left, so that its outcome has to be found out", Contender, []event{leave}, isOutstanding | isDue},
+		{"left, and found", Contender, []event{leave, joined}, isOutstanding | isDue},
+		{"left, and never created", Contender, []event{leave, missing}, isGone},
+		{"no longer wanted", Contender, []event{joined, leave}, isOutstanding | isDue},
+		{"no longer wanted, and deleted", Contender, []event{joined, leave, missing}, isGone},
+		{"being deleted by its holder", Contender, []event{joined, begin}, isOutstanding},
+		{"not deleted by its holder", Contender, []event{joined, begin, leave}, isOutstanding | isDue},
+		{"not to be deleted by its holder and the owner", Contender, []event{joined, leave, begin}, isOutstanding | isDue},
+		{"gone, whatever is reported later", Contender, []event{joined, missing, missing, leave, begin, joined}, isGone},
+		{"of a lease", Lease, []event{joined}, isOutstanding},
+		{"of a lease, and handed over", Lease, []event{joined, handOver, leave}, 0},
+		{"of a lease, and left", Lease, []event{leave, joined}, isOutstanding | isDue},
+		{"named", Named, []event{joined, begin}, isOutstanding},
+		{"named, and left", Named, []event{leave}, isOutstanding | isDue},
+	} {
+		s := NewSet()
+		n := registered(s, "n")
+		n.Kind = c.kind
+		for _, e := range c.events {
+			e(s, n)
+		}
+		got := 0
+		for fact, is := range map[int]bool{
+			isOutstanding: s.Outstanding() == 1,
+			isHeld:        s.At("/l/n") == n && slices.Equal(checked(s), []*Node{n}),
+			isDue:         slices.Equal(due(s), []*Node{n}),
+		} {
+			if is {
+				got |= fact
+			}
+		}
+		select {
+		case <-n.Gone():
+			got |= isGone
+		default:
+		}
+		require.Equal(t, c.want, got, c.name)
+	}
+}
+
+func TestOnlyTheFirstHeldNodeIsTheOnlyOne(t *testing.T) {
+	s := NewSet()
+	a, b := registered(s, "a"), registered(s, "b")
+	require.True(t, s.Joined(a, start))
+	require.False(t, s.Joined(b, start))
+	s.DeleteSoon(a)
+	s.DeleteSoon(b)
+	require.True(t, s.Joined(registered(s, "c"), start), "those that are to be deleted are not held")
+}
+
+func TestNodeIsNotDeletedBeforeItsTime(t *testing.T) {
+	s := NewSet()
+	_, wait := s.Due(start)
+	require.Equal(t, time.Duration(math.MaxInt64), wait, "nothing to wait for")
+	early, kept := heldIn(s, "early"), heldIn(s, "kept")
+	s.DeleteSoon(early)
+	s.DeleteLater(kept, start.Add(time.Second))
+	due, wait := s.Due(start)
+	require.Equal(t, []*Node{early}, due, "one node that has to wait keeps no other")
+	require.Equal(t, time.Second, wait)
+	due, _ = s.Due(start.Add(time.Second))
+	require.ElementsMatch(t, []*Node{early, kept}, due)
+	s.EndGrace(kept)
+	due, _ = s.Due(start)
+	require.ElementsMatch(t, []*Node{early, kept}, due, "the holder's work has stopped")
+}
+
+func TestPauseBeforeTheNextAttemptToDeleteGrowsWithEachFailure(t *testing.T) {
+	s := NewSet()
+	n := heldIn(s, "n")
+	s.DeleteSoon(n)
+	require.True(t, s.Postpone(n, false, 3*time.Second, start))
+	require.Len(t, due(s), 1, "the connection ended: no server has answered")
+	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 16} {
+		require.True(t, s.Postpone(n, true, 3*time.Second, start))
+		s.EndGrace(n)
+		_, wait := s.Due(start)
+		require.Equal(t, pause*time.Second, wait)
+	}
+	require.True(t, s.Postpone(n, true, time.Hour, start))
+	_, wait := s.Due(start)
+	require.Equal(t, maxPause, wait)
+	s.MarkGone(n)
+	require.False(t, s.Postpone(n, true, time.Second, start))
+	n = heldIn(s, "m")
+	s.End(sentinel.ErrClosed, false)
+	require.False(t, s.Postpone(n, true, time.Second, start), "it goes with the session")
+}
+
+func TestHeartbeatsCheckNodesThatHaveExistedForAWhile(t *testing.T) {
+	s := NewSet()
+	old, recent := heldIn(s, "old"), registered(s, "recent")
+	s.Joined(recent, start.Add(time.Second))
+	require.Equal(t, []*Node{old}, s.NextChecks(start.Add(time.Second), nil))
+	require.Equal(t, []*Node{recent, old}, s.NextChecks(start.Add(time.Second), []*Node{recent}), "a contender waits for its proof")
+	s.DeleteSoon(old)
+	require.Equal(t, []*Node{recent}, s.NextChecks(start.Add(time.Second), []*Node{old}), "rather a recent one than none")
+}
+
+func TestHeldNodesAreWatchedOnceUntilTheirWatchIsGone(t *testing.T) {
+	s := NewSet()
+	n := heldIn(s, "n")
+	require.Equal(t, []*Node{n}, s.Unwatched())
+	require.Empty(t, s.Unwatched())
+	s.Unwatch(n)
+	require.Equal(t, []*Node{n}, s.Unwatched())
+	s.UnwatchAll()
+	require.Equal(t, []*Node{n}, s.Unwatched())
+	s.BeginRewrite(n, []byte("mine"))
+	require.True(t, s.Recognise(n, 1, []byte("mine")))
+	require.Equal(t, []*Node{n}, s.Unwatched(), "the write has fired the watch")
+}
+
+func TestSessionRecognisesOnlyItsOwnWrite(t *testing.T) {
+	s := NewSet()
+	n := heldIn(s, "n")
+	require.True(t, s.Recognise(n, 0, nil))
+	require.False(t, s.Recognise(n, 1, nil))
+	require.False(t, s.MayBeRewritten(n))
+	s.BeginRewrite(n, []byte("mine"))
+	require.True(t, s.MayBeRewritten(n))
+	require.False(t, s.Recognise(n, 1, []byte("other")))
+	require.False(t, s.Recognise(n, 2, []byte("mine")))
+	require.Zero(t, n.Version())
+	require.True(t, s.Recognise(n, 1, []byte("mine")))
+	require.EqualValues(t, 1, n.Version())
+	require.False(t, s.Recognise(n, 0, nil))
+}
+
+func TestOnlyTheDeletionOfANamedNodeCanBeUnsure(t *testing.T) {
+	for kind, want := range map[Kind]bool{Contender: false, Named: true, Lease: false} {
+		s := NewSet()
+		n := registered(s, "n")
+		n.Kind = kind
+		s.MarkUnsure(n, true)
+		require.Equal(t, want, s.IsUnsure(n))
+		s.MarkUnsure(n, false)
+		require.False(t, s.IsUnsure(n))
+	}
+}
+
+// A grant ends with a cause, once.
+type grant struct{ cause error }
+
+func (g *grant) End(cause error) func() {
+	if g.cause != nil {
+		return nil
+	}
+	g.cause = cause
+	return func() {}
+}
+
+func TestNodeIsLostOnceAndOnlyWhileItIsHeld(t *testing.T) {
+	s := NewSet()
+	released, free, n := heldIn(s, "released"), heldIn(s, "free"), heldIn(s, "n")
+	require.NoError(t, s.Grant(n, &grant{}, start))
+	s.BeginDelete(released)
+	was, _, _ := s.Lose(released)
+	require.False(t, was)
+	was, first, ender := s.Lose(free)
+	require.True(t, was && first)
+	require.Nil(t, ender)
+	was, first, ender = s.Lose(n)
+	require.True(t, was && first)
+	require.Equal(t, &grant{}, ender)
+	require.ErrorIs(t, s.Grant(n, &grant{}, start), sentinel.ErrDeleted)
+	s.MarkGone(n)
+	was, first, _ = s.Lose(n)
+	require.True(t, was)
+	require.False(t, first)
+	require.ErrorIs(t, s.Grant(n, &grant{}, start), sentinel.ErrDeleted, "not even when its deletion is confirmed")
+	require.Empty(t, s.Take())
+}
+
+func TestGrantsEndWithTheirSession(t *testing.T) {
+	s := NewSet()
+	a, b, ended := heldIn(s, "a"), heldIn(s, "b"), &grant{sentinel.ErrReleased}
+	require.NoError(t, s.Grant(a, ended, start))
+	require.NoError(t, s.Grant(b, &grant{}, start.Add(time.Second)))
+	require.Equal(t, map[string]Usage{"/l": {Granted: 2, Oldest: start}}, s.Usage())
+	taken := s.Take()
+	require.Empty(t, s.Take())
+	nodes, reports := EndAll(taken, sentinel.ErrDeadline)
+	require.Equal(t, []*Node{b}, nodes)
+	require.Len(t, reports, 1)
+	require.Equal(t, map[string]Usage{"/l": {Waiting: 2}}, s.Usage())
+
+	require.NoError(t, s.Grant(a, &grant{}, start))
+	require.Len(t, s.End(sentinel.ErrClosed, false), 1)
+	require.ErrorIs(t, s.Grant(a, &grant{}, start), sentinel.ErrClosed)
+	require.Empty(t, s.Usage())
+	require.Zero(t, s.Outstanding())
+	require.ElementsMatch(t, []*Node{a, b}, s.Unwanted("/l"), "the ensemble may not have deleted them")
+	require.Empty(t, s.Unwanted("/m"))
+	s.End(sentinel.ErrSessionExpired, true)
+	require.Empty(t, s.Unwanted("/l"), "they are gone")
+}
+
+// A model of the guarantee: in any order of events, a node that may exist is outstanding, and
+// held nodes are counted.
+func TestSetAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		s := NewSet()
+		nodes, entries := make([]*Node, 5), make([]*entry, 5)
+		for i := range nodes {
+			nodes[i] = registered(s, strconv.Itoa(i))
+			entries[i] = s.all[nodes[i]]
+		}
+		var vouched []*Node // in that order
+		for range 60 {
+			i := r.IntN(len(nodes))
+			n, was := nodes[i], entries[i].state
+			switch r.IntN(5) {
+			case 0:
+				s.Joined(n, start)
+			case 1:
+				s.DeleteSoon(n)
+			case 2:
+				s.BeginDelete(n)
+			case 3:
+				s.MarkGone(n)
+			case 4:
+				s.MarkVerified(n)
+				if !slices.Contains(vouched, n) {
+					vouched = append(vouched, n)
+				}
+			}
+			vouched = slices.DeleteFunc(vouched, func(n *Node) bool { return s.At(n.Path) != n })
+			var youngest *Node
+			if len(vouched) > 0 {
+				youngest = vouched[len(vouched)-1]
+			}
+			require.Same(t, youngest, s.Witness("/l", 1))
+			require.Nil(t, s.Witness("/l", 2))
+			holding, known := 0, 0
+			for i, n := range nodes {
+				if s.all[n] != entries[i] {
+					continue // gone
+				}
+				known++
+				if entries[i].state == held {
+					holding++
+				}
+			}
+			require.Len(t, s.byPath, holding, "seed %d", seed)
+			require.Len(t, s.held, holding, "seed %d", seed)
+			require.Len(t, s.all, known, "seed %d", seed)
+			if was == uncertain || was == unwanted {
+				require.NotEqual(t, held, entries[i].state, "seed %d: given up is given up", seed)
+			}
+			for _, n := range due(s) {
+				require.Contains(t, []state{uncertain, unwanted}, s.all[n].state, "seed %d", seed)
+			}
+		}
+	}
+}
+
+func TestHeartbeatOfPathsOfAnyLengthIsBelowTheBound(t *testing.T) {
+	for length := 400; length < 700; length++ {
+		s := NewSet()
+		for i := range MaxChecks {
+			heldIn(s, strings.Repeat("x", length-4)+string(rune('0'+i%10)))
+		}
+		picked := checked(s)
+		require.NotEmpty(t, picked)
+		// Length of the frame, xid, operation; type, done, error, length of the path,
+		// version of each; type, done, error at the end.
+		size := 4 + 4 + 4 + len(picked)*(4+1+4+4+length+4) + 4 + 1 + 4
+		require.LessOrEqual(t, size, maxCheckBytes, "%d paths of %d bytes", len(picked), length)
+	}
+}
