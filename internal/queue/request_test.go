@@ -163,8 +163,8 @@ func TestCallAndWaitDoesNotStayInTheQueueOfADetachedClient(t *testing.T) {
 // A Lock returns no error because no server could be reached for a while: a request that the
 // client failed unsent is sent again.
 func TestUnsentRequestIsSentAgain(t *testing.T) {
-	for name, call := range map[string]func(context.Context, *session.Session, func(*zk.Conn) (string, error)) (string, error){
-		"call": session.Call[string], "callThrough": func(ctx context.Context, s *session.Session, f func(*zk.Conn) (string, error)) (string, error) {
+	for name, call := range map[string]func(context.Context, session.Sender, func(*zk.Conn) (string, error)) (string, error){
+		"call": session.Call[string], "callThrough": func(ctx context.Context, s session.Sender, f func(*zk.Conn) (string, error)) (string, error) {
 			return session.CallAndWait(ctx, s, session.Ordinary, f)
 		},
 	} {

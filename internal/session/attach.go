@@ -3,10 +3,6 @@
 package session
 
 import (
-	"context"
-	"fmt"
-	"time"
-
 	"github.com/go-zookeeper/zk"
 )
 
@@ -40,77 +36,26 @@ func (s *Session) event(ev zk.Event) {
 	}
 }
 
+// setAttached records whether a server serves the session.
 func (s *Session) setAttached(attached bool) {
-	s.mu.Lock()
-	if s.isAttached == attached {
-		s.mu.Unlock()
+	s.schedule.makeDue() // first: the owner sends a heartbeat as soon as the session is attached
+	before, outage := s.link.set(attached, s.patience())
+	if before.isAttached == attached {
 		return
 	}
-	s.isAttached = attached
-	s.heartbeats.makeDue()
-	first := attached && !s.wasAttached
-	turn := s.detach
-	if attached {
-		turn = s.attach
-		s.wasAttached = true
-		s.detach = make(chan struct{})
-		s.attachedSince = time.Now()
-		if s.attachedSince.Sub(s.detachedSince) > s.patience() {
-			s.backSince = s.attachedSince
-		}
-	} else {
-		s.attach = make(chan struct{})
-		s.detachedSince = time.Now()
-	}
-	server, id, over := s.server, s.id, s.over
-	outage, lasted := attached && s.outage && over == nil, s.attachedSince.Sub(s.detachedSince)
-	s.outage = false
-	s.mu.Unlock()
-
-	close(turn)
+	over := s.Ended()
 	switch {
-	case first:
-		close(s.opened)
+	case !before.wasAttached: // Opened reports it
 	case attached:
-		s.events.Attached(id, server)
+		s.events.Attached(before.id, before.server)
 	default:
-		s.events.Detached(id, server)
+		s.events.Detached(before.id, before.server)
 	}
-	if outage {
-		s.events.OutageEnded(server, lasted)
+	if outage > 0 && over == nil {
+		s.events.OutageEnded(before.server, outage)
 	}
-	if !first && over == nil {
+	if before.wasAttached && over == nil {
 		s.events.Changed(s.Status())
 	}
 	s.alarm.Ring()
-}
-
-// awaitAttached waits until a server serves the session.
-func (s *Session) awaitAttached(ctx context.Context) error {
-	s.mu.Lock()
-	attach, over := s.attach, s.over
-	s.mu.Unlock()
-	if over != nil {
-		return over
-	}
-	select {
-	case <-attach:
-		return nil
-	default:
-	}
-	select {
-	case <-attach:
-		return nil
-	case <-s.ctx.Done():
-		return s.Ended()
-	case <-ctx.Done():
-		return fmt.Errorf("%w (not connected: %w)", ctx.Err(), s.dialer.why())
-	}
-}
-
-// IsServed reports whether a server serves the session at this moment.
-func (s *Session) IsServed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.isAttached
 }

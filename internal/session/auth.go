@@ -10,7 +10,7 @@ import (
 
 // Authenticate sends the credentials. Once the first server has accepted them, the
 // client repeats them to each further server.
-func (s *Session) Authenticate(ctx context.Context) error {
+func (s *sender) Authenticate(ctx context.Context) error {
 	for _, auth := range s.config.Auth {
 		for {
 			_, err := Call(ctx, s, func(conn *zk.Conn) (struct{}, error) {

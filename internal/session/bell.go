@@ -2,12 +2,9 @@
 
 package session
 
-// Bell returns a channel with room for one element. The session sends to it after a watch on
-// the node at path, or on one of its children, has fired, and when the session is over. So one
-// channel stands for any number of watches. The caller calls stop when it no longer receives.
-func (s *Session) Bell(path string) (bell <-chan struct{}, stop func()) {
+// bell is Bell of a Session.
+func (ws *watches) bell(path string) (bell <-chan struct{}, stop func()) {
 	rung := make(chan struct{}, 1)
-	ws := &s.watches
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.bells[path] == nil {

@@ -50,6 +50,11 @@ type Auth struct {
 	Data   []byte
 }
 
+// SASL is recipes.SASL.
+type SASL interface {
+	Authenticate(ctx context.Context, host string, exchange func(token []byte) (answer []byte, err error)) error
+}
+
 // Events are notified of what happens in a session. Their methods must not block.
 type Events interface {
 	// Attached is called when another server serves the session, Detached when the

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"sync"
 
@@ -45,21 +44,4 @@ func (c *Containers) record(w *wire.Wire, err error) {
 	case w != c.last && w.HungUp():
 		c.hangUps, c.last = c.hangUps+1, w
 	}
-}
-
-// createNode creates a parent: a container, or a persistent node if no server has answered requests for containers.
-func (s *Session) createNode(ctx context.Context, path string, data []byte) error {
-	containers := s.config.Containers
-	_, err := Retry(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
-		if containers.missing() {
-			return conn.Create(path, data, 0, s.config.ACL)
-		}
-		s.mu.Lock()
-		w := s.wire
-		s.mu.Unlock()
-		created, err := conn.CreateContainer(path, data, zk.FlagContainer, s.config.ACL)
-		containers.record(w, err)
-		return created, err
-	})
-	return err
 }

@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -12,35 +13,37 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
+// A deletions deletes the nodes of a session that are no longer wanted, and ends the grants on those that are lost. It is safe
+// for concurrent use.
+type deletions struct {
+	*sender
+	isDeleting atomic.Bool // a goroutine deletes the nodes that were due
+}
+
 // DeleteSoon makes the owner delete the node.
-func (s *Session) DeleteSoon(p *nodes.Node) {
-	s.Nodes.DeleteSoon(p)
-	s.alarm.Ring()
+func (d *deletions) DeleteSoon(p *nodes.Node) {
+	d.Nodes.DeleteSoon(p)
+	d.alarm.Ring()
 }
 
 // startDueDeletions starts the deletion of the nodes that are due, up to MaxInFlight at a time.
 // It returns how long the owner may sleep.
-func (s *Session) startDueDeletions(now time.Time) time.Duration {
-	timeout := s.Timeout()
-	s.mu.Lock()
-	if !s.isAttached || s.isDeleting {
-		s.mu.Unlock()
+func (d *deletions) startDueDeletions(now time.Time) time.Duration {
+	timeout := d.Timeout()
+	if !d.IsServed() || d.isDeleting.Load() {
 		return timeout
 	}
-	due, wait := s.Nodes.Due(now)
-	s.isDeleting = len(due) > 0
-	s.mu.Unlock()
+	due, wait := d.Nodes.Due(now)
 	if len(due) == 0 {
 		return min(timeout, wait)
 	}
-	err := s.spawn(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, timeout)
+	d.isDeleting.Store(true)
+	err := d.spawn(func() {
+		ctx, cancel := context.WithTimeout(d.ctx, timeout)
 		defer cancel()
-		s.deleteAll(ctx, due)
-		s.mu.Lock()
-		s.isDeleting = false
-		s.mu.Unlock()
-		s.alarm.Ring()
+		d.deleteAll(ctx, due)
+		d.isDeleting.Store(false)
+		d.alarm.Ring()
 	})
 	if err != nil {
 		return timeout // over
@@ -50,21 +53,21 @@ func (s *Session) startDueDeletions(now time.Time) time.Duration {
 
 // DeleteLater schedules the deletion of a node whose deadline has passed, T/4 from now. The
 // session may still live, and the holder's work needs time to stop. EndGrace ends the wait.
-func (s *Session) DeleteLater(p *nodes.Node) {
-	s.Nodes.DeleteLater(p, time.Now().Add(s.Timeout()/4))
-	s.alarm.Ring()
+func (d *deletions) DeleteLater(p *nodes.Node) {
+	d.Nodes.DeleteLater(p, time.Now().Add(d.Timeout()/4))
+	d.alarm.Ring()
 }
 
 // EndGrace makes the owner delete the node immediately, if its deletion is scheduled. The
 // caller reports with it that the holder's work has stopped.
-func (s *Session) EndGrace(p *nodes.Node) {
-	s.Nodes.EndGrace(p)
-	s.alarm.Ring()
+func (d *deletions) EndGrace(p *nodes.Node) {
+	d.Nodes.EndGrace(p)
+	d.alarm.Ring()
 }
 
 // deleteAll deletes the nodes, up to MaxInFlight at a time. It first searches for those
 // whose path is unknown, once for each parent.
-func (s *Session) deleteAll(ctx context.Context, due []*nodes.Node) {
+func (d *deletions) deleteAll(ctx context.Context, due []*nodes.Node) {
 	unknown := make(map[string][]*nodes.Node)
 	known := make([]*nodes.Node, 0, len(due))
 	for _, p := range due {
@@ -75,43 +78,43 @@ func (s *Session) deleteAll(ctx context.Context, due []*nodes.Node) {
 		}
 	}
 	for parent, below := range unknown {
-		paths, err := s.config.Find(ctx, parent, below)
+		paths, err := d.config.Find(ctx, parent, below)
 		for _, p := range below {
 			path, found := paths[p.Nonce]
 			switch {
 			case err != nil:
-				s.postpone(p, err)
+				d.postpone(p, err)
 			case !found:
-				s.Nodes.MarkGone(p)
+				d.Nodes.MarkGone(p)
 			default:
-				s.setPath(p, path)
+				d.setPath(p, path)
 				known = append(known, p)
 			}
 		}
 	}
 	// An error means that the session is over, and that its nodes go with it.
-	_ = Each(s, known, func(p *nodes.Node) {
-		if _, err := s.Delete(ctx, p, Ordinary); err != nil {
-			s.postpone(p, err)
+	_ = Each(d, known, func(p *nodes.Node) {
+		if _, err := d.Delete(ctx, p, Ordinary); err != nil {
+			d.postpone(p, err)
 		}
 	})
 }
 
 // setPath sets the path of a node whose create was not answered.
-func (s *Session) setPath(p *nodes.Node, path string) {
+func (d *deletions) setPath(p *nodes.Node, path string) {
 	p.Path = path
-	s.Nodes.Joined(p, time.Now())
+	d.Nodes.Joined(p, time.Now())
 }
 
 // Delete deletes the node. existed is false if the node did not exist before the call.
 //
 // If Delete fails, the node stays outstanding, and the caller leaves its deletion to the
 // owner.
-func (s *Session) Delete(ctx context.Context, p *nodes.Node, as Role) (existed bool, err error) {
+func (d *deletions) Delete(ctx context.Context, p *nodes.Node, as Role) (existed bool, err error) {
 	tried := false
 	for {
-		if s.Nodes.IsUnsure(p) {
-			found, err := s.stillExists(ctx, p)
+		if d.Nodes.IsUnsure(p) {
+			found, err := d.stillExists(ctx, p)
 			if err != nil {
 				return tried, err
 			}
@@ -119,22 +122,22 @@ func (s *Session) Delete(ctx context.Context, p *nodes.Node, as Role) (existed b
 				return tried, nil
 			}
 		}
-		err := s.deleteOnce(ctx, p, as)
-		s.Nodes.MarkUnsure(p, OutcomeOf(err) == Unknown)
-		switch over := s.Ended(); {
+		err := d.deleteOnce(ctx, p, as)
+		d.Nodes.MarkUnsure(p, OutcomeOf(err) == Unknown)
+		switch over := d.Ended(); {
 		case err == nil:
-			s.Nodes.MarkGone(p)
+			d.Nodes.MarkGone(p)
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode), p.Kind == nodes.Lease && errors.Is(err, zk.ErrBadVersion):
-			s.Nodes.MarkGone(p) // or a lease of another client, which has written it
+			d.Nodes.MarkGone(p) // or a lease of another client, which has written it
 			// An earlier attempt that was not answered has deleted it.
 			return tried, nil
 		case errors.Is(over, ErrExpired):
 			return true, nil // the node was deleted with the session
 		case over != nil:
-			return tried, s.Fail("delete", p.Path, over)
-		case ctx.Err() != nil || !s.mayRepeat(err):
-			return tried, s.Fail("delete", p.Path, err)
+			return tried, d.Fail("delete", p.Path, over)
+		case ctx.Err() != nil || !d.mayRepeat(err):
+			return tried, d.Fail("delete", p.Path, err)
 		}
 		tried = true
 	}
@@ -142,49 +145,49 @@ func (s *Session) Delete(ctx context.Context, p *nodes.Node, as Role) (existed b
 
 // stillExists reports whether a named node exists after a deletion that was not answered. If
 // that deletion was carried out, another session can have a node of that name by now.
-func (s *Session) stillExists(ctx context.Context, p *nodes.Node) (bool, error) {
-	paths, err := s.config.Find(ctx, p.Parent, []*nodes.Node{p})
+func (d *deletions) stillExists(ctx context.Context, p *nodes.Node) (bool, error) {
+	paths, err := d.config.Find(ctx, p.Parent, []*nodes.Node{p})
 	if _, found := paths[p.Nonce]; err != nil || found {
 		return found, err
 	}
-	s.Nodes.MarkGone(p)
+	d.Nodes.MarkGone(p)
 	return false, nil
 }
 
 // deleteOnce sends one request to delete the node. It waits for the answer on the caller's
 // goroutine, unless ctx ends within T/4. It always waits for that of a named node: a request that
 // outlives its call could hit a later node of that name.
-func (s *Session) deleteOnce(ctx context.Context, p *nodes.Node, as Role) (err error) {
+func (d *deletions) deleteOnce(ctx context.Context, p *nodes.Node, as Role) (err error) {
 	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.Kind.DeleteVersion()) }
-	if deadline, ok := ctx.Deadline(); ok && p.Kind != nodes.Named && time.Until(deadline) < s.Timeout()/4 {
-		_, err = CallAs(ctx, s, as, request)
+	if deadline, ok := ctx.Deadline(); ok && p.Kind != nodes.Named && time.Until(deadline) < d.Timeout()/4 {
+		_, err = CallAs(ctx, d, as, request)
 	} else {
-		_, err = CallAndWait(ctx, s, as, request)
+		_, err = CallAndWait(ctx, d, as, request)
 	}
 	return err
 }
 
 // Discard deletes the node, which its caller no longer wants. It waits for the deletion
 // while a server serves the session, for at most limit. The owner does the rest.
-func (s *Session) Discard(p *nodes.Node, limit time.Duration) {
-	served, detached := s.Served()
-	known := s.Nodes.BeginDelete(p)
+func (d *deletions) Discard(p *nodes.Node, limit time.Duration) {
+	served, detached := d.Served()
+	known := d.Nodes.BeginDelete(p)
 	if !known || !served {
-		s.DeleteSoon(p)
+		d.DeleteSoon(p)
 	}
 	if !served {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, limit)
+	ctx, cancel := context.WithTimeout(d.ctx, limit)
 	defer cancel()
 	if known {
-		err := s.spawn(func() {
-			_, err := Call(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.Kind.DeleteVersion()) })
+		err := d.spawn(func() {
+			_, err := Call(ctx, d, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.Kind.DeleteVersion()) })
 			if err == nil || errors.Is(err, zk.ErrNoNode) || p.Kind == nodes.Lease && errors.Is(err, zk.ErrBadVersion) {
-				s.Nodes.MarkGone(p)
+				d.Nodes.MarkGone(p)
 				return
 			}
-			s.postpone(p, err)
+			d.postpone(p, err)
 			cancel() // the owner retries, and no caller waits for it
 		})
 		if err != nil {
@@ -201,11 +204,11 @@ func (s *Session) Discard(p *nodes.Node, limit time.Duration) {
 // postpone makes the owner delete the node after a failed deletion. A server that answered
 // with an error of any kind may keep doing so: the owner then backs off, for this node
 // alone.
-func (s *Session) postpone(p *nodes.Node, err error) {
+func (d *deletions) postpone(p *nodes.Node, err error) {
 	backOff := errors.Is(err, errThrottled) || !Retryable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
-	if !s.Nodes.Postpone(p, backOff, s.Timeout(), time.Now()) {
+	if !d.Nodes.Postpone(p, backOff, d.Timeout(), time.Now()) {
 		return
 	}
-	s.events.Undeleted(p, err)
-	s.alarm.Ring()
+	d.events.Undeleted(p, err)
+	d.alarm.Ring()
 }

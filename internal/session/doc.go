@@ -4,10 +4,10 @@
 // ephemeral nodes that may exist in it. It knows nothing of queues. A caller registers each node before it is created,
 // and from then on the session deletes it, unless the session ends first.
 //
-// Reading order: session.go for how a session begins and ends, attach.go for its connections; request.go for how a request
-// is sent; package nodes for the nodes that may exist; heartbeat.go for the proofs that the session lives; deletion.go for the
-// deletion of nodes; owner.go for the one goroutine that decides when.
+// Reading order, of the parts of a Session from the lowest one up: package nodes; link.go for the connections, lifetime.go for
+// what ends with the session; sender.go and request.go for how a request is sent; deletion.go; heartbeat.go for the proofs that
+// the session lives; session.go for all of them; owner.go for the one goroutine that decides when.
 //
-// Locks, in the order in which they may be taken: Session.mu; heartbeatState.mu; nodes.Set; then the locks of package deadline, of a
-// Wire, of the watches, of the dialer and of an Alarm, none of which is held while another is taken.
+// Each part guards its own state. A lifetime and a heartbeatState hold their mutexes while they call a nodes.Set. No other
+// mutex is held while another one is taken.
 package session

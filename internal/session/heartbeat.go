@@ -14,20 +14,27 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
+// The heartbeats of a session prove that it lives, and that its nodes exist. It is safe for concurrent use.
+type heartbeats struct {
+	*sender
+	deletions *deletions
+	schedule  heartbeatState
+}
+
 // sendDueHeartbeat sends a heartbeat if one is due. It returns how long the owner may sleep.
-func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
-	timeout := s.Timeout()
+func (h *heartbeats) sendDueHeartbeat(now time.Time) time.Duration {
+	timeout := h.Timeout()
 	next := timeout
-	held, granted := s.Nodes.Count()
-	if held > 0 && s.IsServed() {
-		interval := s.interval(granted)
-		checked, wanted, wait := s.heartbeats.begin(now, interval, func(first []*nodes.Node) []*nodes.Node {
-			return s.Nodes.NextChecks(now.Add(-s.period()), first)
+	held, granted := h.Nodes.Count()
+	if held > 0 && h.IsServed() {
+		interval := h.interval(granted)
+		checked, wanted, wait := h.schedule.begin(now, interval, func(first []*nodes.Node) []*nodes.Node {
+			return h.Nodes.NextChecks(now.Add(-h.period()), first)
 		})
 		switch {
 		case len(checked) > 0:
-			next = min(interval, s.patience())
-			s.sendHeartbeat(now, checked, wanted)
+			next = min(interval, h.patience())
+			h.sendHeartbeat(now, checked, wanted)
 		case wait > 0:
 			next = wait
 		}
@@ -35,49 +42,49 @@ func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
 	if granted > 0 {
 		// Timers stand still while the machine is suspended: the owner wakes more
 		// often to read the wall clock.
-		next = min(next, timeout/24, max(s.lease.Left(now), time.Millisecond))
+		next = min(next, timeout/24, max(h.lease.Left(now), time.Millisecond))
 	}
 	return next
 }
 
 // sendHeartbeat sends a heartbeat, on a goroutine of the session. Its answer is reported with
 // the time that was left until the deadline before the answer moved it.
-func (s *Session) sendHeartbeat(sent time.Time, checked []*nodes.Node, wanted []*proofRequest) {
-	deadline := s.lease.Deadline()
-	_, granted := s.Nodes.Count()
+func (h *heartbeats) sendHeartbeat(sent time.Time, checked []*nodes.Node, wanted []*proofRequest) {
+	deadline := h.lease.Deadline()
+	_, granted := h.Nodes.Count()
 	// An error means that the session is over and needs no heartbeat.
-	_ = s.spawn(func() {
-		_, err := callWithoutTurn(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, checked) })
-		deadline = later(deadline, s.heartbeats.moved(s.lease.Deadline())) // by the heartbeat before
-		again := s.mayRepeat(err)
+	_ = h.spawn(func() {
+		_, err := callWithoutTurn(h, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, h.Check(conn, checked) })
+		deadline = later(deadline, h.schedule.moved(h.lease.Deadline())) // by the heartbeat before
+		again := h.mayRepeat(err)
 		var next time.Time
 		switch {
 		case errors.Is(err, sentinel.ErrDeleted):
 			next = time.Now() // the failed check proves nothing about the other nodes
 			again = true
 		case errors.Is(err, errReleased):
-			next = time.Now().Add(s.Timeout() / 48)
+			next = time.Now().Add(h.Timeout() / 48)
 			again = true
 		case err == nil:
-			s.heartbeats.hasten(s.interval(granted))
+			h.schedule.hasten(h.interval(granted))
 		}
 		if again {
-			s.heartbeats.end(wanted, next)
+			h.schedule.end(wanted, next)
 		} else {
-			s.heartbeats.end(nil, next)
+			h.schedule.end(nil, next)
 			for _, w := range wanted {
 				w.err = err
 				close(w.answered)
 			}
 		}
-		held, _ := s.Nodes.Count()
-		s.events.Heartbeat(time.Since(sent), err)
+		held, _ := h.Nodes.Count()
+		h.events.Heartbeat(time.Since(sent), err)
 		if err == nil && granted > 0 {
-			s.events.Proved(max(0, time.Until(deadline)), s.Timeout())
+			h.events.Proved(max(0, time.Until(deadline)), h.Timeout())
 		}
-		s.alarm.Ring()
+		h.alarm.Ring()
 		if held > len(checked) || errors.Is(err, sentinel.ErrDeleted) {
-			s.watchOwn()
+			h.watchOwn()
 		}
 	})
 }
@@ -85,37 +92,37 @@ func (s *Session) sendHeartbeat(sent time.Time, checked []*nodes.Node, wanted []
 // Prove waits until a quorum has answered a heartbeat, sent after the call began, that
 // proves that the session lives and the node exists. Its error wraps ErrDeleted if the node
 // was deleted or overwritten. Contenders that call Prove at the same time share one heartbeat.
-func (s *Session) Prove(ctx context.Context, n *nodes.Node) error {
-	asked := s.heartbeats.ask(n)
-	s.alarm.Ring()
+func (h *heartbeats) Prove(ctx context.Context, n *nodes.Node) error {
+	asked := h.schedule.ask(n)
+	h.alarm.Ring()
 	err := sentinel.ErrDeleted
 	select {
 	case <-asked.answered:
 		if asked.err != nil {
-			return s.Fail("check", n.Path, asked.err)
+			return h.Fail("check", n.Path, asked.err)
 		}
 		return nil
 	case <-n.Lost():
-	case <-s.ctx.Done():
-		err = s.Ended()
+	case <-h.ctx.Done():
+		err = h.Ended()
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	s.heartbeats.withdraw(asked)
-	return s.Fail("check", n.Path, err)
+	asked.gone.Store(true)
+	return h.Fail("check", n.Path, err)
 }
 
 // watchOwn watches the held nodes, because heartbeats may take long to check them all. If a
 // node is already missing, what was granted on it ends, as after a later deletion.
-func (s *Session) watchOwn() {
+func (h *heartbeats) watchOwn() {
 	// An error means that the session is over.
-	_ = Each(s, s.Nodes.Unwatched(), func(p *nodes.Node) {
-		_, err := s.Watch(s.ctx, p.Path, WatchNode)
+	_ = Each(h, h.Nodes.Unwatched(), func(p *nodes.Node) {
+		_, err := h.Watch(h.ctx, p.Path, WatchNode)
 		if err != nil {
-			s.Nodes.Unwatch(p)
+			h.Nodes.Unwatch(p)
 		}
 		if errors.Is(err, zk.ErrNoNode) {
-			s.MarkLost(p)
+			h.deletions.MarkLost(p)
 		}
 	})
 }
@@ -126,13 +133,13 @@ var errReleased = errors.New("node released during the check")
 
 // Check sends one quorum write that changes nothing. It succeeds if the session is alive
 // and all of checked exist; its success is a proof. It takes no turn.
-func (s *Session) Check(conn *zk.Conn, checked []*nodes.Node) error {
+func (h *heartbeats) Check(conn *zk.Conn, checked []*nodes.Node) error {
 	if len(checked) == 0 {
 		// The leader carries out an empty transaction without checking the session.
 		return errReleased
 	}
 	for {
-		err := s.checkVersions(conn, checked)
+		err := h.checkVersions(conn, checked)
 		if !errors.Is(err, errRewritten) {
 			return err
 		}
@@ -143,7 +150,7 @@ func (s *Session) Check(conn *zk.Conn, checked []*nodes.Node) error {
 var errRewritten = errors.New("node rewritten during the check")
 
 // checkVersions is one attempt of Check.
-func (s *Session) checkVersions(conn *zk.Conn, checked []*nodes.Node) error {
+func (h *heartbeats) checkVersions(conn *zk.Conn, checked []*nodes.Node) error {
 	ops := make([]any, len(checked))
 	for i, p := range checked {
 		ops[i] = &zk.CheckVersionRequest{Path: p.Path, Version: p.Version()}
@@ -160,7 +167,7 @@ func (s *Session) checkVersions(conn *zk.Conn, checked []*nodes.Node) error {
 	}
 	for i, r := range results {
 		if i < len(checked) && (errors.Is(r.Error, zk.ErrNoNode) || errors.Is(r.Error, zk.ErrBadVersion)) {
-			return s.checkFailed(checked[i], r.Error)
+			return h.checkFailed(checked[i], r.Error)
 		}
 	}
 	return err
@@ -168,37 +175,37 @@ func (s *Session) checkVersions(conn *zk.Conn, checked []*nodes.Node) error {
 
 // checkFailed ends what was granted on a node that a check found missing or overwritten.
 // It returns the error of that check.
-func (s *Session) checkFailed(n *nodes.Node, err error) error {
+func (h *heartbeats) checkFailed(n *nodes.Node, err error) error {
 	if !errors.Is(err, zk.ErrBadVersion) {
-		if !s.MarkLost(n) {
+		if !h.deletions.MarkLost(n) {
 			return errReleased
 		}
-		return s.Fail("check", n.Path, &LossError{Cause: sentinel.ErrDeleted, Err: err})
+		return h.Fail("check", n.Path, &LossError{Cause: sentinel.ErrDeleted, Err: err})
 	}
-	was, cause := s.MarkOverwritten(n)
+	was, cause := h.deletions.MarkOverwritten(n)
 	switch {
 	case cause == nil:
 		return errRewritten
 	case !was:
 		return errReleased
 	}
-	return s.Fail("check", n.Path, &LossError{cause, err})
+	return h.Fail("check", n.Path, &LossError{cause, err})
 }
 
 // period returns the time from one heartbeat to the next.
-func (s *Session) period() time.Duration {
-	if d := s.config.Heartbeat; d > 0 {
+func (h *heartbeats) period() time.Duration {
+	if d := h.config.Heartbeat; d > 0 {
 		return d
 	}
-	return s.Timeout() / 6
+	return h.Timeout() / 6
 }
 
 // interval returns the time from one heartbeat to the next, half a period while grants depend on a proof that was sent after
 // a silence: the deadline counts the silence for as long as it is less than T/4 past, and would leave no time to ride out a
 // fault that begins before the next heartbeat. T/48 allows for timers and for the resolution of package deadline.
-func (s *Session) interval(granted int) time.Duration {
-	period := s.period()
-	if granted > 0 && s.lease.Gap() > period+s.Timeout()/48 {
+func (h *heartbeats) interval(granted int) time.Duration {
+	period := h.period()
+	if granted > 0 && h.lease.Gap() > period+h.Timeout()/48 {
 		return period / 2
 	}
 	return period
@@ -207,13 +214,20 @@ func (s *Session) interval(granted int) time.Duration {
 // scheduleHeartbeat makes the owner send a heartbeat, if one is due, T/48 from now at the
 // earliest: the node's creation was a proof, and a node that is released immediately needs
 // no other.
-func (s *Session) scheduleHeartbeat() {
-	s.alarm.By(later(time.Now().Add(s.Timeout()/48), s.heartbeats.due()))
+func (h *heartbeats) scheduleHeartbeat() {
+	h.alarm.By(later(time.Now().Add(h.Timeout()/48), h.schedule.due()))
 }
 
 // Joined records that the node exists, as Nodes.Joined does. The first one that is held makes the owner send heartbeats.
-func (s *Session) Joined(n *nodes.Node) {
-	if s.Nodes.Joined(n, time.Now()) {
-		s.scheduleHeartbeat()
+func (h *heartbeats) Joined(n *nodes.Node) {
+	if h.Nodes.Joined(n, time.Now()) {
+		h.scheduleHeartbeat()
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -4,6 +4,7 @@ package session
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
@@ -16,7 +17,7 @@ const maxHeartbeats = 2
 
 // A heartbeatState is the state of a session's heartbeats. It is safe for concurrent use.
 type heartbeatState struct {
-	mu       sync.Mutex      // guards what follows, and the field gone of each element of wanted
+	mu       sync.Mutex      // guards what follows
 	inFlight int             // how many have not been answered
 	last     time.Time       // when the last one was sent
 	next     time.Time       // when the next one is due
@@ -29,7 +30,7 @@ type proofRequest struct {
 	node     *nodes.Node
 	answered chan struct{} // closed when a heartbeat has covered the node
 	err      error         // why none could; set before answered is closed
-	gone     bool          // its caller has returned; guarded by heartbeatState.mu
+	gone     atomic.Bool   // its caller has returned
 }
 
 // ask registers a contender that waits for a proof of its node.
@@ -39,13 +40,6 @@ func (b *heartbeatState) ask(n *nodes.Node) *proofRequest {
 	defer b.mu.Unlock()
 	b.wanted = append(b.wanted, asked)
 	return asked
-}
-
-// withdraw records that the contender no longer waits.
-func (b *heartbeatState) withdraw(asked *proofRequest) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	asked.gone = true
 }
 
 // due returns when the next heartbeat is due.
@@ -84,7 +78,7 @@ func (b *heartbeatState) begin(now time.Time, interval time.Duration, pick func(
 	}
 	first := make([]*nodes.Node, 0, min(len(b.wanted), nodes.MaxChecks))
 	for _, w := range b.wanted {
-		if !w.gone && len(first) < nodes.MaxChecks {
+		if !w.gone.Load() && len(first) < nodes.MaxChecks {
 			first = append(first, w.node)
 		}
 	}
@@ -106,7 +100,7 @@ func (b *heartbeatState) coveredBy(checked []*nodes.Node) (covered []*proofReque
 	rest := b.wanted[:0]
 	for _, w := range b.wanted {
 		switch {
-		case w.gone:
+		case w.gone.Load():
 		case isChecked[w.node]:
 			covered = append(covered, w)
 		default:

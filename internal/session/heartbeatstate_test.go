@@ -56,7 +56,7 @@ func TestHeartbeatWithoutNodesIsNotOnItsWay(t *testing.T) {
 	var b heartbeatState
 	node := nodes.NewNode("/l", 1, "n")
 	asked, gone := b.ask(node), b.ask(node)
-	b.withdraw(gone)
+	gone.gone.Store(true)
 	checked, wanted, wait := b.begin(time.Now(), time.Second, func([]*nodes.Node) []*nodes.Node { return nil })
 	require.Empty(t, checked)
 	require.Empty(t, wanted)

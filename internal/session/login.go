@@ -14,11 +14,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/wire"
 )
 
-// SASL is recipes.SASL.
-type SASL interface {
-	Authenticate(ctx context.Context, host string, exchange func(token []byte) (answer []byte, err error)) error
-}
-
 // login returns the Login of a connection to server, nil if there is none. It runs the mechanism,
 // which can block on other servers, until greetBy at the latest.
 func (d *dialer) login(server string, greetBy time.Time) func(wire.Exchange) error {
@@ -64,10 +59,7 @@ func (d *dialer) areRefused() bool {
 // client that had no session before: they are probably wrong. Those of a client that had one were
 // right, and may be so again.
 func (s *Session) endIfRefused(server string, err error) {
-	s.mu.Lock()
-	exists := s.wasAttached
-	s.mu.Unlock()
-	if s.config.IsFirst && !exists && errors.Is(err, zk.ErrAuthFailed) {
+	if s.config.IsFirst && !s.link.state().wasAttached && errors.Is(err, zk.ErrAuthFailed) {
 		s.End(fmt.Errorf("%s: %w", server, err))
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 // MarkLost ends what was granted on the node, which a server reports as missing. It returns
 // false if the node was released in the meantime: then its absence proves nothing.
-func (s *Session) MarkLost(n *nodes.Node) bool {
-	return s.markLost(n, sentinel.ErrDeleted, s.DeleteSoon)
+func (d *deletions) MarkLost(n *nodes.Node) bool {
+	return d.markLost(n, sentinel.ErrDeleted, d.DeleteSoon)
 }
 
 // MarkOverwritten is MarkLost for a node that a server reports as overwritten. It reads the
@@ -23,35 +23,35 @@ func (s *Session) MarkLost(n *nodes.Node) bool {
 //
 // cause is nil if the session itself has written the node, or if that is possible and the read
 // failed: the node is not lost then, and a check at its Version shows more.
-func (s *Session) MarkOverwritten(n *nodes.Node) (was bool, cause error) {
+func (d *deletions) MarkOverwritten(n *nodes.Node) (was bool, cause error) {
 	cause = sentinel.ErrDeleted
-	ctx, cancel := context.WithTimeout(s.ctx, s.Timeout()/8)
+	ctx, cancel := context.WithTimeout(d.ctx, d.Timeout()/8)
 	defer cancel()
-	c, err := RetryAs(ctx, s, Holder, "read", n.Path, func(conn *zk.Conn) (c content, err error) {
+	c, err := RetryAs(ctx, d, Holder, "read", n.Path, func(conn *zk.Conn) (c content, err error) {
 		c.data, c.stat, err = conn.Get(n.Path)
 		return c, err
 	})
 	switch {
-	case err == nil && s.Nodes.Recognise(n, c.stat.Version, c.data):
+	case err == nil && d.Nodes.Recognise(n, c.stat.Version, c.data):
 		return false, nil
 	case err == nil:
-		if revoked := s.config.Revoked(c.data); revoked != nil {
+		if revoked := d.config.Revoked(c.data); revoked != nil {
 			cause = revoked
 		}
-	case s.Nodes.MayBeRewritten(n) && OutcomeOf(err) != Refused:
+	case d.Nodes.MayBeRewritten(n) && OutcomeOf(err) != Refused:
 		return false, nil
 	}
 	// The node still exists: it is kept until the holder's work has had time to stop.
-	return s.markLost(n, cause, s.DeleteLater), cause
+	return d.markLost(n, cause, d.DeleteLater), cause
 }
 
 // markLost ends what was granted on the node. If that was held until now, ended deletes the node.
-func (s *Session) markLost(n *nodes.Node, cause error, ended func(*nodes.Node)) bool {
-	was, first, granted := s.Nodes.Lose(n)
+func (d *deletions) markLost(n *nodes.Node, cause error, ended func(*nodes.Node)) bool {
+	was, first, granted := d.Nodes.Lose(n)
 	if !first {
 		return was
 	}
-	remove := s.DeleteSoon
+	remove := d.DeleteSoon
 	if granted != nil {
 		if report := granted.End(cause); report != nil {
 			remove = ended

@@ -85,10 +85,3 @@ func failedUnsent(err error) bool {
 func unnamed(err error) bool {
 	return OutcomeOf(err) == Unknown && !Retryable(err) && !errors.Is(err, sentinel.ErrUncertain) && !errors.Is(err, errUnanswered)
 }
-
-// mayRepeat reports whether an idempotent request that failed with err is to be sent again.
-func (s *Session) mayRepeat(err error) bool { return Retryable(err) && s.Ended() == nil }
-
-// mayResend reports whether a request that failed with err is to be sent again, idempotent or
-// not.
-func (s *Session) mayResend(err error) bool { return OutcomeOf(err) == Unsent && s.mayRepeat(err) }

@@ -9,6 +9,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
+// An owner is the goroutine that decides for a session.
+type owner struct {
+	*Session
+	needy time.Time // since when there are waiters or nodes to delete
+}
+
 // Run serves the waiters and holders of the session until the session is over. It ends all
 // grants at the deadline, sends heartbeats, leaves servers that do not answer, starts the
 // deletion of nodes, and abandons a session that no server has served for too long. The state
@@ -16,6 +22,7 @@ import (
 // the package's documentation). It waits only for its timer and its alarm, and starts code that
 // may block on other goroutines, so that I/O delays no deadline.
 func (s *Session) Run() {
+	o := owner{Session: s}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -28,8 +35,8 @@ func (s *Session) Run() {
 		now := time.Now()
 		s.alarm.Begin(now)
 		s.checkDeadline(now)
-		next := min(s.leaveSilentServer(now), s.sendDueHeartbeat(now), s.startDueDeletions(now),
-			s.abandonIfDetached(now), s.abandonIfUnserved(now))
+		next := min(o.leaveSilentServer(now), s.sendDueHeartbeat(now), s.startDueDeletions(now),
+			o.abandonIfDetached(now), o.abandonIfUnserved(now))
 		timer.Reset(s.alarm.End(now, next))
 	}
 }
@@ -60,35 +67,27 @@ func (s *Session) checkDeadline(now time.Time) {
 	}
 }
 
-// patience returns how long a server may answer nothing before the session leaves it. Leaving loses the answers under way,
-// so the session must not leave a server that is only slow. Claims survive round trips of up to 5T/24 (the deadline, for
-// heartbeats every T/6), so a server that is silent for longer costs the claim in any case. If the last proof was sent just
-// before the server froze, there is as much time left for two servers that do not answer, and for one that does.
-func (s *Session) patience() time.Duration { return s.Timeout() * 5 / 24 }
-
 // leaveSilentServer leaves a server that has answered no request for that long. The ZooKeeper client would
 // wait for 2T/3, and a holder that waits so long loses its lock. But if every server is slow,
 // the session stays with its server: see [dialer.mayLeave]. leaveSilentServer returns how long the
 // owner may sleep: a request that begins earlier wakes the owner in time.
-func (s *Session) leaveSilentServer(now time.Time) time.Duration {
-	timeout := s.Timeout()
-	s.mu.Lock()
-	w, serving := s.wire, s.isAttached
-	s.mu.Unlock()
-	if !serving {
+func (o *owner) leaveSilentServer(now time.Time) time.Duration {
+	timeout := o.Timeout()
+	link := o.link.state()
+	if !link.isAttached {
 		return timeout
 	}
-	asked, silent := w.SilentFor(now)
+	asked, silent := link.wire.SilentFor(now)
 	switch {
 	case !asked:
 		return timeout
-	case silent < s.patience():
-		return s.patience() - silent
+	case silent < o.patience():
+		return o.patience() - silent
 	}
-	if wait := s.dialer.mayLeave(now); wait > 0 {
+	if wait := o.dialer.mayLeave(now); wait > 0 {
 		return wait
 	}
-	w.Sever()
+	link.wire.Sever()
 	return timeout
 }
 
@@ -99,30 +98,25 @@ func (s *Session) leaveSilentServer(now time.Time) time.Duration {
 // A session that has nodes is abandoned at its deadline, after T/3 without a server, if servers
 // accept connections and answer nothing. In a one-way partition that blocks only the answers,
 // each attempt would keep the session alive, and its nodes would block other clients.
-func (s *Session) abandonIfDetached(now time.Time) time.Duration {
-	timeout := s.Timeout()
-	s.mu.Lock()
-	attached, since, waiting := s.isAttached, now.Sub(s.detachedSince), s.waiting > 0
-	outage := !attached && !s.outage && since >= timeout/4
-	if outage {
-		s.outage = true
-	}
-	s.mu.Unlock()
-	if attached {
+func (o *owner) abandonIfDetached(now time.Time) time.Duration {
+	timeout := o.Timeout()
+	link := o.link.state()
+	if link.isAttached {
 		return timeout
 	}
-	if outage {
-		s.events.Outage(since, s.dialer.why())
+	since, waiting := now.Sub(link.detachedSince), o.hasWaiting()
+	if o.link.beginOutage(now, timeout/4) {
+		o.events.Outage(since, o.dialer.why())
 	}
 	// The requests that were sent failed with the connection. Those that callers still
 	// wait for were not sent, and could wait for any length of time.
 	if waiting && since >= timeout/8 {
-		s.dialer.failQueued()
+		o.dialer.failQueued()
 	}
-	left := s.lease.Left(now)
-	mute := left <= 0 && since >= timeout/3 && s.Nodes.Outstanding() > 0 && s.dialer.isMute()
+	left := o.lease.Left(now)
+	mute := left <= 0 && since >= timeout/3 && o.Nodes.Outstanding() > 0 && o.dialer.isMute()
 	if mute || since >= 2*timeout {
-		s.End(ErrAbandoned)
+		o.End(ErrAbandoned)
 		return timeout
 	}
 	next := timeout / 24
@@ -141,41 +135,32 @@ func (s *Session) abandonIfDetached(now time.Time) time.Duration {
 //
 // After an outage the ensemble gets T/2 to answer: its first connections may end again. But an outage of which no handshake was
 // answered is for abandonIfDetached to judge.
-func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
-	timeout := s.Timeout()
-	contenders, unwanted := s.Nodes.Needs()
-	s.mu.Lock()
-	w, attached, attachedSince, back := s.wire, s.isAttached, s.attachedSince, s.backSince
-	s.mu.Unlock()
-	if !contenders && !unwanted || w == nil {
-		s.needy = time.Time{}
+func (o *owner) abandonIfUnserved(now time.Time) time.Duration {
+	timeout := o.Timeout()
+	contenders, unwanted := o.Nodes.Needs()
+	link := o.link.state()
+	if !contenders && !unwanted || link.wire == nil {
+		o.needy = time.Time{}
 		return timeout
 	}
-	if s.needy.IsZero() {
-		s.needy = now
+	if o.needy.IsZero() {
+		o.needy = now
 	}
-	asked := w.Unserved()
-	since := later(asked, s.needy)
-	if asked.IsZero() || !attached && attachedSince.Before(since) {
+	asked := link.wire.Unserved()
+	since := later(asked, o.needy)
+	if asked.IsZero() || !link.isAttached && link.attachedSince.Before(since) {
 		return timeout
 	}
 	limit := since.Add(2 * timeout)
-	if left := s.lease.Left(now); unwanted && left <= 0 {
+	if left := o.lease.Left(now); unwanted && left <= 0 {
 		limit = earlier(limit, later(since, now.Add(left)).Add(timeout))
 	}
-	limit = later(limit, earlier(back.Add(timeout/2), since.Add(4*timeout)))
+	limit = later(limit, earlier(link.backSince.Add(timeout/2), since.Add(4*timeout)))
 	if wait := limit.Sub(now); wait > 0 {
 		return min(timeout, wait)
 	}
-	s.End(ErrAbandoned)
+	o.End(ErrAbandoned)
 	return timeout
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -74,7 +74,7 @@ func TestOwnerThatIsAskedToWakeDuringRoundWakesAgain(t *testing.T) {
 		next := s.alarm.Next()
 		require.Positive(t, time.Until(next))
 		time.Sleep(time.Until(next) - time.Nanosecond)
-		s.mu.Lock() // stops the owner in its next round
+		s.link.mu.Lock() // stops the owner in its next round
 		time.Sleep(time.Nanosecond)
 		for range 1000 {
 			runtime.Gosched()
@@ -82,7 +82,7 @@ func TestOwnerThatIsAskedToWakeDuringRoundWakesAgain(t *testing.T) {
 		rung := len(s.alarm.Rings())
 		s.WakeWithin(time.Second)
 		rungAgain := len(s.alarm.Rings())
-		s.mu.Unlock()
+		s.link.mu.Unlock()
 		require.Zero(t, rung)
 		require.Equal(t, 1, rungAgain)
 		synctest.Wait()
@@ -113,9 +113,9 @@ func TestContendersWhoseHeartbeatWasNotSentWaitForTheNext(t *testing.T) {
 			link.Hold(zktest.Both)
 			link.Reset()
 			synctest.Wait()
-			s.heartbeats.mu.Lock()
-			s.heartbeats.inFlight = 1
-			s.heartbeats.mu.Unlock()
+			s.schedule.mu.Lock()
+			s.schedule.inFlight = 1
+			s.schedule.mu.Unlock()
 			s.sendHeartbeat(time.Now(), []*nodes.Node{n}, []*proofRequest{wanted})
 			_, _, err := conn.Get("/")
 			return struct{}{}, err

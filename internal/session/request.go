@@ -20,12 +20,13 @@ import (
 //
 // Call sends the request only while the session is attached: in the ZooKeeper client's queue
 // it could outlive its caller by the whole outage. It sends a request again, with back-off, that an overloaded server refused.
-func Call[R any](ctx context.Context, s *Session, request func(*zk.Conn) (R, error)) (R, error) {
-	return CallAs(ctx, s, Ordinary, request)
+func Call[R any](ctx context.Context, of Sender, request func(*zk.Conn) (R, error)) (R, error) {
+	return CallAs(ctx, of, Ordinary, request)
 }
 
 // CallAs is Call for a caller of that role.
-func CallAs[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
+func CallAs[R any](ctx context.Context, of Sender, as Role, request func(*zk.Conn) (R, error)) (R, error) {
+	s := of.self()
 	for pause := (backOff{}); ; {
 		value, err := callOnce(ctx, s, as, request)
 		if !s.mayResend(err) {
@@ -37,7 +38,7 @@ func CallAs[R any](ctx context.Context, s *Session, as Role, request func(*zk.Co
 	}
 }
 
-func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
+func callOnce[R any](ctx context.Context, s *sender, as Role, request func(*zk.Conn) (R, error)) (R, error) {
 	var zero R
 	mine, err := s.TakeTurn(ctx, as)
 	if err != nil {
@@ -74,7 +75,8 @@ func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.
 // It waits for its turn and for a server no longer than ctx. Once the request is sent, the
 // session ends the connection if no answer comes. A request that is still in the ZooKeeper
 // client's queue when the connection ends fails T/8 later: see [dialer.failQueued].
-func CallAndWait[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
+func CallAndWait[R any](ctx context.Context, of Sender, as Role, request func(*zk.Conn) (R, error)) (R, error) {
+	s := of.self()
 	mine, err := s.TakeTurn(ctx, as)
 	if err != nil {
 		var zero R
@@ -84,7 +86,8 @@ func CallAndWait[R any](ctx context.Context, s *Session, as Role, request func(*
 }
 
 // CallInTurn is CallAndWait for a caller that has taken a turn. It ends the turn.
-func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, request func(*zk.Conn) (R, error)) (R, error) {
+func CallInTurn[R any](ctx context.Context, of Sender, as Role, mine Turn, request func(*zk.Conn) (R, error)) (R, error) {
+	s := of.self()
 	for pause := (backOff{}); ; {
 		var zero R
 		if err := s.begin(); err != nil {
@@ -108,15 +111,16 @@ func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, requ
 }
 
 // Retry repeats an idempotent request until a server has answered it.
-func Retry[R any](ctx context.Context, s *Session, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
-	return RetryAs(ctx, s, Ordinary, op, path, request)
+func Retry[R any](ctx context.Context, of Sender, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
+	return RetryAs(ctx, of, Ordinary, op, path, request)
 }
 
 // maxOdd is how often an idempotent request is sent again after an answer for which the ZooKeeper client has no name.
 const maxOdd = 3
 
 // RetryAs is Retry for a caller of that role.
-func RetryAs[R any](ctx context.Context, s *Session, as Role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
+func RetryAs[R any](ctx context.Context, of Sender, as Role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
+	s := of.self()
 	for odd := 0; ; {
 		r, err := CallAs(ctx, s, as, request)
 		if err == nil {
@@ -143,7 +147,8 @@ func RetryAs[R any](ctx context.Context, s *Session, as Role, op, path string, r
 // callWithoutTurn runs one request that a deadline depends on, without taking a turn. The caller
 // runs on a goroutine of the session, and sends few of them. It sends a request again that an overloaded server refused, for T/9 at
 // most: the caller has its own schedule.
-func callWithoutTurn[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
+func callWithoutTurn[R any](of Sender, request func(*zk.Conn) (R, error)) (R, error) {
+	s := of.self()
 	for pause := (backOff{}); ; {
 		value, err := request(s.conn)
 		s.endIfExpired(err)
@@ -153,36 +158,8 @@ func callWithoutTurn[R any](s *Session, request func(*zk.Conn) (R, error)) (R, e
 	}
 }
 
-// TakeTurn waits until the session is attached and fewer than MaxInFlight ordinary
-// requests are in flight, of which some are reserved: see [turns]. The caller ends the turn once
-// the request has been answered.
-func (s *Session) TakeTurn(ctx context.Context, as Role) (Turn, error) {
-	mine, ok := s.turns.take(as, s.ctx, ctx)
-	switch {
-	case ok:
-	case s.ctx.Err() != nil:
-		return Turn{}, s.Ended()
-	default:
-		return Turn{}, ctx.Err()
-	}
-	if err := s.awaitAttached(ctx); err != nil {
-		mine.End()
-		return Turn{}, err
-	}
-	s.WakeWithin(s.patience()) // the server may not answer
-	return mine, nil
-}
-
-// endIfExpired ends the session if err reports that it has expired, without waiting until the
-// connection reports the expiry.
-func (s *Session) endIfExpired(err error) {
-	if errors.Is(err, zk.ErrSessionExpired) {
-		s.End(ErrExpired)
-	}
-}
-
 // Children lists the children of a node.
-func (s *Session) Children(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
+func (s *sender) Children(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
 	type listing struct {
 		children []string
 		stat     *zk.Stat
@@ -202,7 +179,7 @@ type content struct {
 }
 
 // Get reads a node.
-func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
+func (s *sender) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
 	c, err := Retry(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
 		data, stat, err := conn.Get(path)
 		return content{data: data, stat: stat}, err
@@ -213,7 +190,7 @@ func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.S
 // CreateParents creates the node at path, and those above it, as containers, which the server
 // removes some time after their last child. If Containers.Never is set, or the server does not
 // support containers, the nodes are persistent: such a server refuses the request, or closes the connection (see [Containers]).
-func (s *Session) CreateParents(ctx context.Context, path string, data []byte) error {
+func (s *sender) CreateParents(ctx context.Context, path string, data []byte) error {
 	for {
 		err := s.createParent(ctx, path, data)
 		if !errors.Is(err, zk.ErrNoNode) || above(path) == "/" {
@@ -234,7 +211,7 @@ func above(path string) string {
 	return "/"
 }
 
-func (s *Session) createParent(ctx context.Context, path string, data []byte) error {
+func (s *sender) createParent(ctx context.Context, path string, data []byte) error {
 	err := s.createNode(ctx, path, data)
 	// A server without containers answers with a code that the ZooKeeper client does not know.
 	if OutcomeOf(err) == Unknown && !Retryable(err) && ctx.Err() == nil {
@@ -248,9 +225,25 @@ func (s *Session) createParent(ctx context.Context, path string, data []byte) er
 	return err
 }
 
+// createNode creates a parent: a container, or a persistent node if no server has answered requests for containers.
+func (s *sender) createNode(ctx context.Context, path string, data []byte) error {
+	containers := s.config.Containers
+	_, err := Retry(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+		if containers.missing() {
+			return conn.Create(path, data, 0, s.config.ACL)
+		}
+		w := s.link.state().wire
+		created, err := conn.CreateContainer(path, data, zk.FlagContainer, s.config.ACL)
+		containers.record(w, err)
+		return created, err
+	})
+	return err
+}
+
 // Each calls f for each item, on up to MaxInFlight goroutines of the session, and waits for
 // them.
-func Each[T any](s *Session, items []T, f func(T)) error {
+func Each[T any](of Sender, items []T, f func(T)) error {
+	s := of.self()
 	next := make(chan T)
 	stop := make(chan struct{})
 	var workers sync.WaitGroup

@@ -3,13 +3,10 @@
 package session
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -17,82 +14,33 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/background"
 	"github.com/lockkeeper/lockkeeper/internal/deadline"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
-	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/internal/wire"
 )
 
 // A Session is one ZooKeeper session and the ZooKeeper client that runs it. The two begin and
 // end together, because go-zookeeper opens another session by itself when one expires, and
-// runs in it the requests that were queued for the first.
+// runs in it the requests that were queued for the first. It consists of its parts, each of which guards its own state.
 type Session struct {
-	config     Config
-	events     Events
-	conn       *zk.Conn
-	dialer     *dialer
-	lease      *deadline.Lease
-	Nodes      *nodes.Set // those that may exist in the session
-	heartbeats heartbeatState
-	watches    watches
-
-	turns turns
-
-	ctx         context.Context // done when the session is over, with the reason
-	cancel      context.CancelCauseFunc
-	dials       context.Context // done when no more connections are to be made
-	stopDialing context.CancelFunc
-	opened      chan struct{}     // closed when the session first exists
-	reported    chan struct{}     // closed when End has reported the end of all grants
-	alarm       *background.Alarm // wakes the owner
-	calls       sync.WaitGroup
-
-	mu            sync.Mutex    // guards what follows
-	id            int64         // 0 until opened
-	wire          *wire.Wire    // the newest connection
-	attach        chan struct{} // closed while a server serves the session
-	detach        chan struct{} // closed while none does
-	isAttached    bool          // attach is closed, or about to be
-	wasAttached   bool          // opened is closed, or about to be
-	attachedSince time.Time     // when isAttached became true
-	detachedSince time.Time     // when isAttached became false
-	backSince     time.Time     // when the last outage ended that was longer than the session's patience
-	overSince     time.Time     // when over was set
-	outage        bool          // that the session is detached was reported
-	server        string        // serves the session, or did last
-	waiting       int           // requests in CallInTurn
-	over          error         // why the session is over
-	isDeleting    bool          // the owner is deleting nodes
-	closing       bool          // Close was called
-
-	needy time.Time // since when there are waiters or nodes to delete; of the owner's goroutine
+	*sender
+	*deletions
+	*heartbeats
 }
 
 // Open starts a session, which exists once the channel of Opened is closed.
 func Open(config Config) (*Session, error) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	dials, stopDialing := context.WithCancel(context.Background())
-	s := &Session{
-		config:      config,
-		events:      config.Events,
-		lease:       deadline.New(config.Timeout),
-		watches:     newWatches(),
-		Nodes:       nodes.NewSet(),
-		ctx:         ctx,
-		cancel:      cancel,
-		dials:       dials,
-		stopDialing: stopDialing,
-		opened:      make(chan struct{}),
-		reported:    make(chan struct{}),
-		alarm:       background.NewAlarm(),
-		attach:      make(chan struct{}),
-		detach:      make(chan struct{}),
+	send := &sender{
+		lifetime: newLifetime(), config: config, events: config.Events,
+		lease: deadline.New(config.Timeout), alarm: background.NewAlarm(),
 	}
+	remove := &deletions{sender: send}
+	s := &Session{send, remove, &heartbeats{sender: send, deletions: remove}}
 	servers := slices.Clone(config.Servers)
 	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
 	s.dialer = &dialer{
-		config:   &s.config,
+		config:   &send.config,
 		servers:  servers,
 		connect:  s.connected,
-		ctx:      dials,
+		ctx:      s.dials,
 		timeout:  config.Timeout,
 		failures: make(map[string]error),
 		tried:    make(map[string]time.Time),
@@ -106,8 +54,8 @@ func Open(config Config) (*Session, error) {
 		zk.WithLogInfo(false),
 	)
 	if err != nil {
-		cancel(err)
-		stopDialing()
+		s.cancel(err)
+		s.stopDialing()
 		return nil, s.Fail("connect", "", err)
 	}
 	s.conn = conn
@@ -122,11 +70,8 @@ func Open(config Config) (*Session, error) {
 
 // connected wraps each new connection. The client's goroutine calls it.
 func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net.Conn {
-	s.mu.Lock()
-	last := s.wire
-	s.mu.Unlock()
 	// The client has waited for the goroutine that read from the last connection.
-	w := wire.New(conn, greetBy, last, &s.dialer.blocking, wire.Hooks{
+	w := wire.New(conn, greetBy, s.link.state().wire, &s.dialer.blocking, wire.Hooks{
 		Answered: s.lease.Packet,
 		Proved:   s.lease.Proof,
 		Login:    s.dialer.login(server, greetBy),
@@ -150,69 +95,12 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 			}
 			s.lease.Renegotiate(h.Timeout)
 			s.dialer.greeted(h)
-			s.mu.Lock()
-			s.id, s.server = h.SessionID, server
-			s.mu.Unlock()
+			s.link.greeted(h.SessionID, server)
 			return nil
 		},
 	})
-	s.mu.Lock()
-	s.wire = w
-	closing := s.closing
-	s.mu.Unlock()
-	if closing {
-		w.Settle()
-	}
+	s.link.use(w)
 	return w
-}
-
-// Ended returns why the session is over, or nil. The session's context may be cancelled
-// slightly later, once all grants have ended.
-func (s *Session) Ended() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.over
-}
-
-// Reported returns a channel that is closed once End has reported the end of all grants, slightly
-// later than the session's context is cancelled.
-func (s *Session) Reported() <-chan struct{} { return s.reported }
-
-// End ends the session with that cause. It ends all grants before it does anything else. Only
-// the first call has an effect.
-func (s *Session) End(cause error) {
-	s.mu.Lock()
-	if s.over != nil {
-		s.mu.Unlock()
-		return
-	}
-	s.over, s.overSince = cause, time.Now()
-	grants := s.Nodes.End(cause, errors.Is(cause, ErrExpired))
-	s.mu.Unlock()
-
-	_, reports := nodes.EndAll(grants, cause)
-	s.cancel(cause)
-	s.watches.dropAll()
-	for _, report := range reports {
-		report()
-	}
-	close(s.reported)
-	// The ensemble must still be notified that a session was closed or abandoned.
-	if !errors.Is(cause, sentinel.ErrClosed) && !errors.Is(cause, ErrAbandoned) {
-		s.disconnect()
-	}
-}
-
-// disconnect stops the session from opening connections, and ends the current one: the client does
-// not close a connection on which a server reported that the session has expired.
-func (s *Session) disconnect() {
-	s.stopDialing()
-	s.mu.Lock()
-	w := s.wire
-	s.mu.Unlock()
-	if w != nil {
-		w.Sever()
-	}
 }
 
 // Close releases the session's resources in this process, after End. If it can, the client
@@ -246,82 +134,6 @@ func (s *Session) Close() error {
 		sentinel.ErrUncertain, s.Timeout()))
 }
 
-// settleTimeout is how long Close waits for the rest of a frame: Client.Close promises to return in about a second.
-const settleTimeout = 250 * time.Millisecond
-
-// settle waits until the client decodes no answer any more, and ends a connection on which that takes long: it is in the
-// middle of a frame whose rest does not arrive. The session then ends at its timeout. It returns the last connection.
-func (s *Session) settle() *wire.Wire {
-	s.mu.Lock()
-	s.closing = true
-	w := s.wire
-	s.mu.Unlock()
-	if w == nil {
-		return nil
-	}
-	timer := time.NewTimer(settleTimeout)
-	defer timer.Stop()
-	select {
-	case <-w.Settle():
-	case <-timer.C:
-		w.Sever()
-	}
-	return w
-}
-
 // CloseTimeout is how long a client that is being closed waits for code that may block: the
 // Dial of its options, the Close of a connection, a logger.
 const CloseTimeout = 2 * time.Second
-
-// spawn runs f on a goroutine that the session waits for.
-func (s *Session) spawn(f func()) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil {
-		return s.over
-	}
-	s.calls.Go(f)
-	return nil
-}
-
-// begin is spawn for a request on the caller's own goroutine, until finish is called.
-func (s *Session) begin() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil {
-		return s.over
-	}
-	s.calls.Add(1)
-	s.waiting++
-	return nil
-}
-
-func (s *Session) finish() {
-	s.mu.Lock()
-	s.waiting--
-	s.mu.Unlock()
-	s.calls.Done()
-}
-
-// Timeout returns T, as negotiated.
-func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
-
-// WakeWithin wakes the owner within d.
-func (s *Session) WakeWithin(d time.Duration) { s.alarm.By(time.Now().Add(d)) }
-
-// ID returns the session's ID, 0 until it exists.
-func (s *Session) ID() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.id
-}
-
-// Server returns the server that serves the session, or did last.
-func (s *Session) Server() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.server
-}
-
-// Fail returns the error of an operation of the session.
-func (s *Session) Fail(op, path string, err error) error { return s.config.Wrap(op, path, err) }

@@ -28,7 +28,7 @@ type backOff struct {
 
 // wait waits until a request that failed with err is to be sent again: from T/64 on, twice as long after each refusal, T at most. It
 // returns an error if ctx or the session ends first.
-func (b *backOff) wait(ctx context.Context, s *Session, err error) error {
+func (b *backOff) wait(ctx context.Context, s *sender, err error) error {
 	if !isThrottled(err) {
 		return nil
 	}

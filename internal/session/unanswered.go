@@ -33,7 +33,7 @@ func atMost[R any](request func(*zk.Conn) (R, error)) func(*zk.Conn) (R, error) 
 
 // GetAtMost is Get for a caller that needs the answer less than the client needs its connection: after some connections that
 // ended in its place, it returns an error.
-func (s *Session) GetAtMost(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
+func (s *sender) GetAtMost(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
 	c, err := Retry(ctx, s, "read", path, atMost(func(conn *zk.Conn) (c content, err error) {
 		c.data, c.stat, err = conn.Get(path)
 		return c, err
@@ -42,7 +42,7 @@ func (s *Session) GetAtMost(ctx context.Context, path string) (data []byte, stat
 }
 
 // ChildrenAtMost is Children for such a caller.
-func (s *Session) ChildrenAtMost(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
+func (s *sender) ChildrenAtMost(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
 	c, err := Retry(ctx, s, "list", path, atMost(func(conn *zk.Conn) (c content, err error) {
 		c.children, c.stat, err = conn.Children(path)
 		return c, err

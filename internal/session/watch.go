@@ -11,19 +11,11 @@ import (
 
 // Watch waits until the watch is set, by this call or an earlier one. Its error wraps that of
 // the server or of ctx.
-func (s *Session) Watch(ctx context.Context, path string, kind WatchKind) (*Watch, error) {
+func (s *sender) Watch(ctx context.Context, path string, kind WatchKind) (*Watch, error) {
 	key := watchKey{path, kind}
-	s.watches.mu.Lock()
-	w := s.watches.set[key]
-	if w == nil {
-		// Registered before the request is sent: the event may come before the reply
-		// is handled.
-		w = &Watch{set: make(chan struct{}), fired: make(chan struct{})}
-		s.watches.set[key] = w
-		s.watches.mu.Unlock()
+	w, isNew := s.watches.at(key)
+	if isNew {
 		s.setWatch(key, w)
-	} else {
-		s.watches.mu.Unlock()
 	}
 	select {
 	case <-w.set:
@@ -35,7 +27,7 @@ func (s *Session) Watch(ctx context.Context, path string, kind WatchKind) (*Watc
 
 // setWatch sets the watch for all of its callers. It does not depend on the context of the
 // first one, which may end before the answer.
-func (s *Session) setWatch(key watchKey, w *Watch) {
+func (s *sender) setWatch(key watchKey, w *Watch) {
 	err := s.spawn(func() {
 		c, err := Retry(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (content, error) {
 			return requestWatch(conn, key)
@@ -49,7 +41,7 @@ func (s *Session) setWatch(key watchKey, w *Watch) {
 }
 
 // wasSet notifies the callers that wait for the watch to be set, with the outcome.
-func (s *Session) wasSet(key watchKey, w *Watch, err error) {
+func (s *sender) wasSet(key watchKey, w *Watch, err error) {
 	w.err = err
 	close(w.set)
 	if err != nil {
@@ -72,7 +64,7 @@ func requestWatch(conn *zk.Conn, key watchKey) (c content, err error) {
 // unset fires all watches after a server refused to set some of them again. It has none of those, nor of the ones that the
 // client would have set with its next packets, and the client does not notify anyone. The connection stays: a server that
 // is too busy for watches would only get a handshake and the same packets again.
-func (s *Session) unset() {
+func (s *sender) unset() {
 	s.watches.dropAll()
 	s.Nodes.UnwatchAll() // afterwards: a watch that is set in between is found
 	s.alarm.Ring()

@@ -73,6 +73,18 @@ func newWatches() watches {
 	return watches{set: make(map[watchKey]*Watch), bells: make(map[string]map[chan struct{}]struct{})}
 }
 
+// at returns the watch of key, and whether the caller must set it. It is registered before the request is sent: the event may
+// come before the reply is handled.
+func (ws *watches) at(key watchKey) (w *Watch, isNew bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w = ws.set[key]; w == nil {
+		w, isNew = &Watch{set: make(chan struct{}), fired: make(chan struct{})}, true
+		ws.set[key] = w
+	}
+	return w, isNew
+}
+
 // event handles one event of a node. The client calls it before it delivers any later packet
 // of the server.
 func (ws *watches) event(ev zk.Event) {

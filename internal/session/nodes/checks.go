@@ -26,7 +26,7 @@ func (s *Set) NextChecks(before time.Time, wanted []*Node) (picked []*Node) {
 		return len(picked) == 0 || len(picked) < MaxChecks && size <= maxCheckBytes
 	}
 	for _, n := range wanted {
-		if s.isHeld(n) && fits(n) {
+		if s.of(n).state == held && fits(n) {
 			picked = append(picked, n)
 		}
 	}
@@ -67,9 +67,7 @@ func (s *Set) Unwatched() (nodes []*Node) {
 func (s *Set) Unwatch(n *Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.all[n]; e != nil {
-		e.watched = false
-	}
+	s.of(n).watched = false
 }
 
 // UnwatchAll is Unwatch for all held nodes.

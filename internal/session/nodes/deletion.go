@@ -11,9 +11,7 @@ import (
 func (s *Set) DeleteSoon(n *Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.all[n]; e != nil {
-		s.deleteSoon(e)
-	}
+	s.deleteSoon(s.of(n))
 }
 
 // deleteSoon is DeleteSoon for a caller that holds mu.
@@ -37,10 +35,7 @@ func (s *Set) deleteSoon(e *entry) {
 func (s *Set) DeleteLater(n *Node, notBefore time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all[n]
-	if e == nil {
-		return
-	}
+	e := s.of(n)
 	if !e.stopped {
 		e.notBefore = notBefore
 	}
@@ -51,10 +46,7 @@ func (s *Set) DeleteLater(n *Node, notBefore time.Time) {
 func (s *Set) EndGrace(n *Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all[n]
-	if e == nil {
-		return
-	}
+	e := s.of(n)
 	e.stopped = true
 	if e.failures == 0 {
 		e.notBefore = time.Time{}
@@ -66,10 +58,10 @@ func (s *Set) EndGrace(n *Node) {
 func (s *Set) BeginDelete(n *Node) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.isHeld(n) {
+	e := s.of(n)
+	if e.state != held {
 		return false
 	}
-	e := s.all[n]
 	s.unhold(e)
 	e.state = deleting
 	return true
@@ -113,8 +105,8 @@ func (s *Set) Unwanted(parent string) []*Node {
 func (s *Set) Postpone(n *Node, backOff bool, timeout time.Duration, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all[n]
-	if s.over != nil || e == nil {
+	e := s.of(n)
+	if s.over != nil || e.state == gone {
 		return false
 	}
 	if backOff {
@@ -139,9 +131,7 @@ func (s *Set) MarkUnsure(n *Node, unsure bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.all[n]; e != nil {
-		e.unsure = unsure
-	}
+	s.of(n).unsure = unsure
 }
 
 // IsUnsure reports whether the last deletion of a Named node was not answered.
@@ -151,6 +141,5 @@ func (s *Set) IsUnsure(n *Node) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all[n]
-	return e != nil && e.unsure
+	return s.of(n).unsure
 }

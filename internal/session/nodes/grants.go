@@ -89,10 +89,10 @@ func (s *Set) End(cause error, expired bool) []Grant {
 func (s *Set) Lose(n *Node) (was, first bool, e Ender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.isLost.Load() {
+	switch {
+	case n.isLost.Load():
 		return true, false, nil
-	}
-	if !s.isHeld(n) {
+	case s.of(n).state != held:
 		return false, false, nil
 	}
 	n.isLost.Store(true)

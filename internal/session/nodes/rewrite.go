@@ -9,9 +9,7 @@ import "bytes"
 func (s *Set) BeginRewrite(n *Node, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.all[n]; e != nil {
-		e.rewrite = data
-	}
+	s.of(n).rewrite = data
 }
 
 // Recognise reports whether the node, read with that version and data, was written by this
@@ -22,8 +20,8 @@ func (s *Set) Recognise(n *Node, version int32, data []byte) bool {
 	if version == n.Version() {
 		return true
 	}
-	e := s.all[n]
-	if e == nil || version != 1 || e.rewrite == nil || !bytes.Equal(data, e.rewrite) {
+	e := s.of(n)
+	if version != 1 || e.rewrite == nil || !bytes.Equal(data, e.rewrite) {
 		return false
 	}
 	n.version.Store(1)
@@ -35,6 +33,5 @@ func (s *Set) Recognise(n *Node, version int32, data []byte) bool {
 func (s *Set) MayBeRewritten(n *Node) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all[n]
-	return e != nil && e.rewrite != nil
+	return s.of(n).rewrite != nil
 }

@@ -56,7 +56,7 @@ type entry struct {
 	younger   *entry    // the next younger one, nil if none
 }
 
-// A state is what the session knows of a node in the set.
+// A state is what the session knows of a node.
 type state int
 
 const (
@@ -65,6 +65,7 @@ const (
 	held                   // the node exists, of a waiter or a holder
 	deleting               // the node exists, and its holder is deleting it
 	unwanted               // the node may exist, and must be deleted
+	gone                   // no node exists: it is not in the set
 )
 
 // Register adds a node that is about to be created.
@@ -79,9 +80,8 @@ func (s *Set) Register(n *Node) {
 func (s *Set) Joined(n *Node, now time.Time) (only bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all[n]
+	e := s.of(n)
 	switch {
-	case e == nil:
 	case e.state == uncertain:
 		e.state = unwanted
 	case e.state == creating && n.Kind == Contender:
@@ -94,10 +94,12 @@ func (s *Set) Joined(n *Node, now time.Time) (only bool) {
 	return false
 }
 
-// isHeld reports whether the node is one of a waiter or a holder. The caller holds mu.
-func (s *Set) isHeld(n *Node) bool {
-	e := s.all[n]
-	return e != nil && e.state == held
+// of returns the entry of the node. The caller holds mu.
+func (s *Set) of(n *Node) *entry {
+	if e := s.all[n]; e != nil {
+		return e
+	}
+	return &entry{node: n, state: gone}
 }
 
 // unhold removes a held node from the structures of held nodes. The caller holds mu.
@@ -129,16 +131,13 @@ func (s *Set) MarkGone(n *Node) {
 func (s *Set) remove(n *Node) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all[n]
-	if e == nil {
-		return false
-	}
+	e := s.of(n)
 	if e.state == held {
 		s.unhold(e)
 	}
 	delete(s.all, n)
 	delete(s.toDelete, n)
-	return true
+	return e.state != gone
 }
 
 // At returns the node with that path if it is of a waiter or a holder, and otherwise nil.

@@ -17,8 +17,8 @@ func (n *Node) life() life { return life{n.Parent, n.Tag} }
 func (s *Set) MarkVerified(n *Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all[n]
-	if !s.isHeld(n) || e.verified {
+	e := s.of(n)
+	if e.state != held || e.verified {
 		return
 	}
 	e.verified = true
