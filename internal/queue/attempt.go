@@ -11,21 +11,29 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
-// An Attempt is one attempt to join: its inputs and the answer.
+// An Attempt is one attempt to join: its inputs, the answer, and what follows from it.
 type Attempt struct {
-	View    parentView
+	Queue     *Queue
+	Entry     Entry
+	View      parentView
+	Version   int32 // that the parent must have for the join to be carried out, -1 for any
+	witnessed bool  // a witness is checked, if there is one
+
 	Place   *Place
 	witness *nodes.Node // nil if none was checked
-	Parent  *zk.Stat    // from the answer; nil if the parent was not written, or the join failed
+	parent  *zk.Stat    // from the answer; nil if the parent was not written, or the join failed
+	Refused bool        // the server refused an operation of this attempt, and not of another one in the transaction
 	Err     error
+
+	step joinStep
 }
 
-// A JoinStep is what a join does next.
-type JoinStep int
+// A joinStep is what a join does next.
+type joinStep int
 
 const (
-	Stay             JoinStep = iota // the node is the caller's
-	LeaveOtherLife                   // the name belongs to another life of the parent, and may recur: delete the node, read the parent, join again
+	stay             joinStep = iota // the node is the caller's
+	leaveOtherLife                   // the name belongs to another life of the parent, and may recur: delete the node, read the parent, join again
 	leaveRecurring                   // the name may recur, as the counter is stuck: delete the node, join again
 	leaveCancelled                   // the caller's context is done: delete the node
 	findOut                          // it is unknown whether the node exists: search for it
@@ -37,23 +45,18 @@ const (
 	fail                             // there is no node, and joining again does not help
 )
 
-// Leaves reports whether the node of the attempt exists, and must be deleted.
-func (j JoinStep) Leaves() bool {
-	return j == LeaveOtherLife || j == leaveRecurring || j == leaveCancelled
-}
-
 // next returns the step that follows from the answer. cancelled reports whether the caller's context
 // is done.
-func (a Attempt) next(cancelled bool) JoinStep {
+func (a *Attempt) next(cancelled bool) joinStep {
 	switch {
-	case a.Err == nil && a.Parent != nil && a.Parent.Czxid != a.View.tag:
-		return LeaveOtherLife
+	case a.Err == nil && a.parent != nil && a.parent.Czxid != a.View.tag:
+		return leaveOtherLife
 	case a.Err == nil && a.Place.recurs():
 		return leaveRecurring
 	case a.Err == nil && cancelled:
 		return leaveCancelled // the join waited for its answer nevertheless
 	case a.Err == nil:
-		return Stay
+		return stay
 	case errors.Is(a.Err, errMissed):
 		return retryUnwitnessed
 	case errors.Is(a.Err, ErrContended):
@@ -72,12 +75,12 @@ func (a Attempt) next(cancelled bool) JoinStep {
 
 // afterSearch returns the step that follows from a search for the node; found reports
 // whether the node exists.
-func (a Attempt) afterSearch(found bool) JoinStep {
+func (a *Attempt) afterSearch(found bool) joinStep {
 	switch {
 	case found && a.Place.recurs():
 		return leaveRecurring
 	case found:
-		return Stay
+		return stay
 	case !session.Retryable(a.Err): // as with a code that the ZooKeeper client does not know
 		return fail
 	}

@@ -27,14 +27,14 @@ func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
 		overflowed bool
 		err        error
 		cancelled  bool
-		want       JoinStep
+		want       joinStep
 	}{
-		"created":                               {parent: same, want: Stay},
-		"created below a parent of others":      {want: Stay},
-		"created in another life of the parent": {parent: other, want: LeaveOtherLife},
-		"the same, for a caller that has gone":  {parent: other, cancelled: true, want: LeaveOtherLife},
+		"created":                               {parent: same, want: stay},
+		"created below a parent of others":      {want: stay},
+		"created in another life of the parent": {parent: other, want: leaveOtherLife},
+		"the same, for a caller that has gone":  {parent: other, cancelled: true, want: leaveOtherLife},
 		"created with a number that recurs":     {member: stuck, parent: same, want: leaveRecurring},
-		"the same, with a nonce in the name":    {member: stuck, inName: true, parent: same, want: Stay},
+		"the same, with a nonce in the name":    {member: stuck, inName: true, parent: same, want: stay},
 		"created for a caller that has gone":    {parent: same, cancelled: true, want: leaveCancelled},
 		"witness is missing":                    {err: errMissed, want: retryUnwitnessed},
 		"another contender has joined":          {err: ErrContended, want: fail},
@@ -53,7 +53,7 @@ func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
 		if c.member.Name == "" && c.member.Sequence == 0 {
 			c.member = ordinary
 		}
-		a := Attempt{View: parentView{tag: tag, overflowed: c.overflowed}, Place: &Place{Member: c.member, inName: c.inName}, Parent: c.parent, Err: c.err}
+		a := Attempt{View: parentView{tag: tag, overflowed: c.overflowed}, Place: &Place{Member: c.member, inName: c.inName}, parent: c.parent, Err: c.err}
 		require.Equal(t, c.want, a.next(c.cancelled), name)
 	}
 }
@@ -63,9 +63,9 @@ func TestSearchDecidesWhatAJoinWithoutAnAnswerDoesNext(t *testing.T) {
 		sequence int32
 		err      error
 		found    bool
-		want     JoinStep
+		want     joinStep
 	}{
-		"found":                                  {5, zk.ErrConnectionClosed, true, Stay},
+		"found":                                  {5, zk.ErrConnectionClosed, true, stay},
 		"found with a number that recurs":        {protocol.OverflowSequence, zk.ErrConnectionClosed, true, leaveRecurring},
 		"never created":                          {0, zk.ErrConnectionClosed, false, retry},
 		"never created, for a reason not stated": {0, zk.ErrUnknown, false, fail},

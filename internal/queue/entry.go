@@ -36,20 +36,21 @@ func (q *Queue) SessionEntry(s *client.Session, mode protocol.Mode) Entry {
 	}
 }
 
-// Place returns the place that an attempt to join creates, and the witness that it checks, if
-// there is one and witnessed allows it. A lease has a nonce in its name, and needs no witness.
-func (q *Queue) Place(s *client.Session, v parentView, e Entry, witnessed bool) (p *Place, witness *nodes.Node) {
-	if !e.Lease && !v.overflowed && witnessed {
-		witness = s.Nodes.Witness(q.path, v.tag)
+// place chooses the name of the node, and the witness that the attempt checks. A lease has a nonce in
+// its name, and needs no witness.
+func (a *Attempt) place(s *client.Session) {
+	q, v, e := a.Queue, a.View, a.Entry
+	if !e.Lease && !v.overflowed && a.witnessed {
+		a.witness = s.Nodes.Witness(q.path, v.tag)
 	}
-	p = newPlace(q.path, v.tag, q.Client.Nonce())
-	p.mode, p.inName, p.Above = e.mode, witness == nil, v.highest
+	p := newPlace(q.path, v.tag, q.Client.Nonce())
+	p.mode, p.inName, p.Above = e.mode, a.witness == nil, v.highest
 	p.Prefix = protocol.NamePrefix(p.Tag, protocol.WithPriority(protocol.WithWeight(p.nameNonce(), e.Weight), e.Priority), p.mode)
 	if e.Lease {
 		p.Kind = nodes.Lease
 		p.Prefix = protocol.NamePrefix(p.Tag, e.Hint+shortNonce(), p.mode)
 	}
-	return p, witness
+	a.Place = p
 }
 
 // shortNonce returns 8 random base-32 digits.

@@ -89,8 +89,8 @@ func (q *Queue) recordNumber(parent int64, highest int32, overflowed bool) {
 	}
 }
 
-// RecordOwnNumber is recordNumber for the node of a place.
-func (q *Queue) RecordOwnNumber(p *Place) {
+// recordOwnNumber is recordNumber for the node of a place.
+func (q *Queue) recordOwnNumber(p *Place) {
 	if p.Member.Overflowed() {
 		q.recordNumber(p.Tag, -1, true)
 		return

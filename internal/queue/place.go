@@ -44,8 +44,8 @@ func newPlace(queue string, tag int64, nonce string) *Place {
 	return &Place{Node: nodes.NewNode(queue, tag, nonce)}
 }
 
-// SetCreated records the node that the create made.
-func (p *Place) SetCreated(path string, czxid int64) error {
+// setCreated records the node that the create made.
+func (p *Place) setCreated(path string, czxid int64) error {
 	m, ok := protocol.ParseMember(path[strings.LastIndexByte(path, '/')+1:])
 	if !ok {
 		return &recipes.Error{Op: "join", Path: p.Parent, Err: fmt.Errorf("server returned the node name %q, which has no sequence number", path)}
@@ -63,8 +63,8 @@ func (p *Place) nameNonce() string {
 	return ""
 }
 
-// Create returns the request that creates the node with this data.
-func (p *Place) Create(data []byte, acl []zk.ACL) *zk.CreateRequest {
+// create returns the request that creates the node with this data.
+func (p *Place) create(data []byte, acl []zk.ACL) *zk.CreateRequest {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if p.Kind == nodes.Lease {
 		flags = zk.FlagSequence

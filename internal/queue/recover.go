@@ -45,7 +45,7 @@ func (q *Queue) recover(ctx context.Context, s *client.Session, p *Place, cause 
 		}
 		if err == nil {
 			s.Joined(p.Node)
-			q.RecordOwnNumber(p)
+			q.recordOwnNumber(p)
 			return true, nil
 		}
 	}

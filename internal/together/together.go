@@ -4,6 +4,7 @@
 package together
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,19 +85,12 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*r
 	if err != nil {
 		return nil, &recipes.Error{Op: "claim", Path: parts[0].Queue.Path(), Err: sentinel.WithCtx(ctx, err)}
 	}
-	g := &together{
-		session: s, queues: make([]*queue.Queue, n), modes: make([]protocol.Mode, n),
-		joins: make([]queue.Attempt, n), versions: make([]int32, n), alone: make([]bool, n),
-	}
-	for i, part := range parts {
-		g.queues[i], g.modes[i] = part.Queue, part.Mode
-	}
-	claims, err := take(g)
+	claims, err := take(&together{session: s, parts: parts, joins: make([]*queue.Attempt, n)})
 	if err != nil {
 		return nil, err
 	}
-	for i, c := range claims {
-		parts[0].Queue.Client.Report().Granted(g.queues[i].Path(), c.Path(), c.Token(), time.Since(began))
+	for i, claimed := range claims {
+		c.Report().Granted(parts[i].Queue.Path(), claimed.Path(), claimed.Token(), time.Since(began))
 	}
 	return claims, nil
 }
@@ -132,12 +126,9 @@ func checkTogether(ctx context.Context, parts []Part) error {
 
 // together is one attempt to take several claims at the same time. Its slices are by queue.
 type together struct {
-	session  *client.Session
-	queues   []*queue.Queue
-	modes    []protocol.Mode
-	joins    []queue.Attempt
-	versions []int32 // of the parents, when no contender conflicted; -1 for readers, whose joins need not be undisturbed
-	alone    []bool  // the answer shows that the node has no predecessor
+	session *client.Session
+	parts   []Part
+	joins   []*queue.Attempt
 
 	try    bool // a contender that conflicts is the result
 	isLast bool // of the attempts of a try: it only looks who has won the races
@@ -151,9 +142,9 @@ func (g *together) claim(ctx context.Context) ([]*recipes.Claim, error) {
 	if err := g.join(ctx); err != nil {
 		return nil, err
 	}
-	claims := make([]*recipes.Claim, len(g.queues))
+	claims := make([]*recipes.Claim, len(g.joins))
 	err := g.checkFirst(ctx)
-	for i := range g.queues {
+	for i := range claims {
 		if err == nil {
 			claims[i], err = queue.Grant(ctx, g.session, g.joins[i].Place)
 		}
@@ -166,7 +157,7 @@ func (g *together) claim(ctx context.Context) ([]*recipes.Claim, error) {
 			g.session.Nodes.Ungrant(claim.Of(c).Node())
 		}
 	}
-	g.leave(func(int) bool { return true })
+	g.undo()
 	return nil, g.apart(ctx, err)
 }
 
@@ -181,16 +172,15 @@ func (g *together) apart(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrApart, err)
 }
 
-// look fails unless no contender conflicts and the parents may be written. A parent's version is
-// that of the moment at which none was seen.
+// look fails unless no contender conflicts and the parents may be written.
 func (g *together) look(ctx context.Context) error {
-	indexes, errs := make([]int, len(g.queues)), make([]error, len(g.queues))
+	indexes, errs := make([]int, len(g.parts)), make([]error, len(g.parts))
 	for i := range indexes {
 		indexes[i] = i
 	}
 	err := session.Each(g.session.Session, indexes, func(i int) { errs[i] = g.lookAt(ctx, i) })
 	if err = firstOf(append(errs, err)); err == nil && g.isLast {
-		err = &recipes.BusyError{Path: g.queues[g.lost].Path()}
+		err = &recipes.BusyError{Path: g.parts[g.lost].Queue.Path()}
 	}
 	if err != nil {
 		return g.apart(ctx, err)
@@ -209,7 +199,7 @@ func firstOf(errs []error) error {
 }
 
 func (g *together) lookAt(ctx context.Context, i int) error {
-	q := g.queues[i]
+	q, mode := g.parts[i].Queue, g.parts[i].Mode
 	v, err := q.Learn(ctx, g.session)
 	if err != nil {
 		return err
@@ -224,30 +214,31 @@ func (g *together) lookAt(ctx context.Context, i int) error {
 	case !v.Writable:
 		return &recipes.Error{Op: "join", Path: q.Path(), Err: queue.ErrReadOnly}
 	}
-	if err := g.conflict(ctx, i, lst); err != nil {
+	if err := g.conflict(ctx, g.parts[i], lst); err != nil {
 		return err
 	}
-	g.joins[i].View, g.versions[i] = v, lst.Parent.Version
-	if g.modes[i] == protocol.Read {
-		g.versions[i] = -1
+	version := lst.Parent.Version // of the moment at which no contender conflicted
+	if mode == protocol.Read {
+		version = -1 // the join of a reader need not be undisturbed
 	}
+	// No witness is checked: names have a nonce.
+	g.joins[i] = &queue.Attempt{Queue: q, Entry: q.SessionEntry(g.session, mode), View: v, Version: version}
 	return nil
 }
 
 // conflict returns an error if the listing of a queue shows a contender that conflicts. A try reads the first one, to name it, and
 // returns nil if none is left.
-func (g *together) conflict(ctx context.Context, i int, lst *queue.Listing) error {
-	q, mode := g.queues[i], g.modes[i]
-	if !slices.ContainsFunc(lst.Members, func(m protocol.Member) bool { return m.Conflicts(mode) }) {
+func (g *together) conflict(ctx context.Context, p Part, lst *queue.Listing) error {
+	if !slices.ContainsFunc(lst.Members, func(m protocol.Member) bool { return m.Conflicts(p.Mode) }) {
 		return nil
 	}
 	if !g.try {
-		return &recipes.Error{Op: "join", Path: q.Path(), Err: queue.ErrContended}
+		return &recipes.Error{Op: "join", Path: p.Queue.Path(), Err: queue.ErrContended}
 	}
-	front, found, err := q.FrontFor(ctx, g.session, slices.Clone(lst.Members), mode)
+	front, found, err := p.Queue.FrontFor(ctx, g.session, slices.Clone(lst.Members), p.Mode)
 	if err == nil && found {
-		q.ObserveAt(front, time.Now())
-		err = &recipes.BusyError{Path: q.Path(), Front: front}
+		p.Queue.ObserveAt(front, time.Now())
+		err = &recipes.BusyError{Path: p.Queue.Path(), Front: front}
 	}
 	return err
 }
@@ -256,124 +247,53 @@ func (g *together) conflict(ctx context.Context, i int, lst *queue.Listing) erro
 // written since it was read, and each join of this library writes it. After an error there is
 // none of the nodes, or it is being deleted.
 func (g *together) join(ctx context.Context) error {
-	mine, err := g.session.TakeTurn(ctx, session.Joining)
-	if err != nil {
-		return g.apart(ctx, &recipes.Error{Op: "join", Path: g.queues[0].Path(), Err: session.NotSent(err)})
+	if err := queue.Send(ctx, g.session, g.joins...); err != nil {
+		return g.apart(ctx, err)
 	}
-	var ops []any
-	for i, q := range g.queues {
-		e := q.SessionEntry(g.session, g.modes[i])
-		p, _ := q.Place(g.session, g.joins[i].View, e, false) // no witness: names have a nonce
-		g.session.Nodes.Register(p.Node)
-		g.joins[i].Place = p
-		ops = append(ops,
-			p.Create(e.Data(p), e.ACL),
-			&zk.SetDataRequest{Path: q.Path(), Data: []byte(protocol.ParentMark), Version: g.versions[i]},
-		)
+	errs := make([]error, len(g.joins))
+	for i, a := range g.joins {
+		errs[i] = a.FindOut(ctx, g.session)
 	}
-	results, err := session.CallInTurn(ctx, g.session.Session, session.Joining, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(ops...)
-	})
-	g.record(results, err)
-	return g.settle(ctx)
+	if slices.ContainsFunc(g.joins, func(a *queue.Attempt) bool { return !a.Stays() }) {
+		g.lost = max(0, slices.IndexFunc(g.joins, func(a *queue.Attempt) bool { return a.Refused }))
+		g.undo()
+		return g.apart(ctx, cmp.Or(firstOf(errs), g.refusal()))
+	}
+	for _, a := range g.joins {
+		a.Stay(g.session)
+	}
+	return nil
 }
 
-// record notes the answer of the transaction in each attempt.
-func (g *together) record(results []zk.MultiResponse, err error) {
-	if err == nil && len(results) != 2*len(g.queues) {
-		err = fmt.Errorf("server answered a join of %d operations with %d results", 2*len(g.queues), len(results))
-	}
-	refused := slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })
-	g.lost = max(refused, 0) / 2
-	for i := range g.joins {
-		a := &g.joins[i]
-		switch {
-		case err == nil:
-			g.created(i, results[2*i], results[2*i+1])
-		case refused < 0 || session.OutcomeOf(err) != session.Refused:
-			a.Err = err
-		case refused == 2*i+1 && errors.Is(results[refused].Error, zk.ErrNoAuth):
-			a.Err = queue.ErrReadOnly
-		case refused == 2*i || refused == 2*i+1 && !errors.Is(results[refused].Error, zk.ErrBadVersion):
-			a.Err = results[refused].Error
-		default:
-			a.Err = queue.ErrContended // in this queue, or there is no node because of another one
+// refusal returns the first error of a join.
+func (g *together) refusal() error {
+	for _, a := range g.joins {
+		if a.Err != nil {
+			return &recipes.Error{Op: "join", Path: a.Queue.Path(), Err: a.Err}
 		}
 	}
+	return &recipes.Error{Op: "join", Path: g.joins[0].Queue.Path(), Err: queue.ErrContended}
 }
 
-// created notes the node that the transaction has created in a queue.
-func (g *together) created(i int, created, written zk.MultiResponse) {
-	a := &g.joins[i]
-	if written.Stat == nil {
-		a.Err = errors.New("server answered a write of the parent without its Stat")
-		return
+// undo deletes the nodes, all at the same time, as a failed Claim does.
+func (g *together) undo() {
+	var leaving sync.WaitGroup
+	for _, a := range g.joins {
+		leaving.Go(func() { a.Undo(g.session) })
 	}
-	if a.Err = a.Place.SetCreated(created.String, written.Stat.Mzxid); a.Err != nil {
-		return
-	}
-	a.Parent = written.Stat
-	g.queues[i].RecordOwnNumber(a.Place)
-	g.session.Joined(a.Place.Node)
-}
-
-// settle determines the outcome of each join, and undoes all of them unless all nodes stay.
-func (g *together) settle(ctx context.Context) error {
-	steps, errs := make([]queue.JoinStep, len(g.queues)), make([]error, len(g.queues))
-	stays := 0
-	for i, q := range g.queues {
-		steps[i], errs[i] = q.NextStep(ctx, g.session, g.joins[i])
-		if errs[i] == nil && steps[i] == queue.Stay {
-			stays++
-		}
-	}
-	if stays == len(g.queues) {
-		for i, q := range g.queues {
-			g.alone[i] = q.Stayed(g.session, g.joins[i]) == 1
-		}
-		return nil
-	}
-	g.leave(func(i int) bool { return errs[i] == nil && (steps[i] == queue.Stay || steps[i].Leaves()) })
-	err := firstOf(errs)
-	for i, q := range g.queues {
-		if errs[i] == nil && !steps[i].Leaves() && steps[i] != queue.Stay {
-			q.Undo(g.session, g.joins[i], steps[i])
-		}
-		if steps[i] == queue.LeaveOtherLife {
-			q.Relearn()
-		}
-		if err == nil && g.joins[i].Err != nil {
-			err = &recipes.Error{Op: "join", Path: q.Path(), Err: g.joins[i].Err}
-		}
-	}
-	if err == nil {
-		err = &recipes.Error{Op: "join", Path: g.queues[0].Path(), Err: queue.ErrContended}
-	}
-	return g.apart(ctx, err)
+	leaving.Wait()
 }
 
 // checkFirst fails if a contender is ahead in a queue: one that does not write the parent, such as
 // one of another library, may have joined between the listing and the create.
 func (g *together) checkFirst(ctx context.Context) error {
-	for i, q := range g.queues {
-		if g.alone[i] {
+	for _, a := range g.joins {
+		if a.Alone() {
 			continue
 		}
-		if err := q.CheckFirst(ctx, g.session, g.joins[i].Place); err != nil {
+		if err := a.Queue.CheckFirst(ctx, g.session, a.Place); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// leave deletes the nodes of the queues that which selects, all at the same time, as a failed Claim
-// does.
-func (g *together) leave(which func(i int) bool) {
-	var leaving sync.WaitGroup
-	for i, q := range g.queues {
-		if which(i) {
-			leaving.Go(func() { q.Discard(g.session, g.joins[i].Place) })
-		}
-	}
-	leaving.Wait()
 }
