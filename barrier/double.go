@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/internal/node"
+	records "github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -40,7 +41,7 @@ type Double struct {
 	client  *recipes.Client
 	path    string // below the client's namespace
 	base    *node.Node
-	record  *node.Node
+	record  *records.Node[content]
 	size    int
 	release time.Duration
 }
@@ -72,7 +73,7 @@ func NewDouble(client *recipes.Client, path string, n int, opts *DoubleOptions) 
 		return nil, fmt.Errorf("new double barrier: %w", err)
 	}
 	d := &Double{client: client, path: path, base: base, size: n, release: opts.ReleaseTimeout}
-	if d.record, err = node.New(client, path+"/"+recordName); err != nil {
+	if d.record, err = records.New(client, path+"/"+recordName, stored); err != nil {
 		return nil, fmt.Errorf("new double barrier: %w", err)
 	}
 	return d, nil
@@ -89,11 +90,7 @@ func (d *Double) create(ctx context.Context) error {
 	if err := d.base.RefuseQueue(ctx); err != nil {
 		return err
 	}
-	data, err := record{Size: d.size}.encode()
-	if err != nil {
-		return err
-	}
-	err = d.record.Create(ctx, data)
+	err := d.record.Create(ctx, content{Size: d.size})
 	if err != nil && ctx.Err() != nil {
 		return ended(ctx, d.Path())
 	}
@@ -122,11 +119,7 @@ func (d *Double) sizeError(r record) error {
 // write replaces the record of a version. It returns nil when the record has changed, by this call or by another client:
 // the caller reads it again.
 func (d *Double) write(ctx context.Context, r record, version int32, changed <-chan struct{}) error {
-	data, err := r.encode()
-	if err != nil {
-		return err
-	}
-	err = d.record.Replace(ctx, data, version)
+	err := d.record.Replace(ctx, r.content(), version)
 	if err != nil && ctx.Err() != nil {
 		return ended(ctx, d.Path())
 	}

@@ -3,13 +3,14 @@
 package barrier
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/go-zookeeper/zk"
+
+	records "github.com/lockkeeper/lockkeeper/internal/record"
 )
 
 // A SizeError reports that the size of a process's Double differs from the size of the members that are in the barrier, or wait.
@@ -94,7 +95,6 @@ func (r record) phaseOf(of round, id string) phase {
 
 // A content is the data of the node.
 type content struct {
-	Format  int      `json:"format"` // 1
 	Size    int      `json:"size"`
 	Round   int64    `json:"round"`
 	Members []string `json:"members,omitempty"`
@@ -104,21 +104,24 @@ type content struct {
 // unknown are the members of a round of which only their nodes are known. No member has that name.
 var unknown = []string{""}
 
-func (r record) encode() ([]byte, error) {
-	return json.Marshal(content{Format: 1, Size: r.Size, Round: r.Round, Members: r.Members, Life: r.life})
+var stored = records.Kind[content]{Name: "the state of a double barrier", Check: func(c content) error {
+	if c.Round < 0 || len(c.Members) != 0 && len(c.Members) != c.Size {
+		return fmt.Errorf("%d members of %d in round %d", len(c.Members), c.Size, c.Round)
+	}
+	return checkSize(c.Size)
+}}
+
+func (r record) content() content {
+	return content{Size: r.Size, Round: r.Round, Members: r.Members, Life: r.life}
 }
 
 func decode(data []byte, stat *zk.Stat) (record, error) {
-	var c content
-	switch err := json.Unmarshal(data, &c); {
-	case stat.EphemeralOwner != 0:
+	if stat.EphemeralOwner != 0 {
 		return record{}, errors.New("the node is ephemeral")
-	case err != nil || c.Format == 0:
-		return record{}, fmt.Errorf("the node's data is not the state of a double barrier: %.40q", data)
-	case c.Format != 1:
-		return record{}, fmt.Errorf("the node holds a state in format %d: this version supports format 1", c.Format)
-	case checkSize(c.Size) != nil || c.Round < 0 || len(c.Members) != 0 && len(c.Members) != c.Size:
-		return record{}, fmt.Errorf("the node's data is not a valid state of a double barrier: %.40q", data)
+	}
+	c, err := stored.Decode(data)
+	if err != nil {
+		return record{}, err
 	}
 	if stat.Version > 0 && c.Life != stat.Czxid && len(c.Members) == 0 {
 		// The writer had read a node that an operator has deleted since. What it has overwritten can be a round in progress.

@@ -35,22 +35,20 @@ func TestTurnFollowsFromTargetAndPriorities(t *testing.T) {
 
 func TestSignCountsOnlyForItsFirstCandidateAndFromItsHeir(t *testing.T) {
 	behind := []candidacy.Rank{{Name: "low", Priority: 1}, {Name: "high", Priority: 9}, {Name: "later", Priority: 10}}
-	require.True(t, sign{Format: 1, First: 7, Node: "high"}.isFor(7, 1, behind))
-	require.False(t, sign{Format: 1, First: 7, Node: "high"}.isFor(8, 1, behind), "of another first candidate")
-	require.False(t, sign{Format: 1, First: 7, Node: "low"}.isFor(7, 1, behind), "of no higher priority")
-	require.False(t, sign{Format: 1, First: 7, Node: "later"}.isFor(7, 1, behind), "of one behind another that may be dead")
-	require.False(t, sign{Format: 1, First: 7, Node: "gone"}.isFor(7, 1, behind), "of one that is not behind")
-	for _, data := range []string{"", "10 replicas", `{"format":2,"first":"7","node":"high"}`} {
-		require.Equal(t, sign{}, parseSign([]byte(data)), "%s", data)
-	}
+	require.True(t, sign{First: 7, Node: "high"}.isFor(7, 1, behind))
+	require.False(t, sign{First: 7, Node: "high"}.isFor(8, 1, behind), "of another first candidate")
+	require.False(t, sign{First: 7, Node: "low"}.isFor(7, 1, behind), "of no higher priority")
+	require.False(t, sign{First: 7, Node: "later"}.isFor(7, 1, behind), "of one behind another that may be dead")
+	require.False(t, sign{First: 7, Node: "gone"}.isFor(7, 1, behind), "of one that is not behind")
 }
 
-func TestRequestOfAnotherFormatIsAnError(t *testing.T) {
-	r, err := parseRequest(nil)
-	require.NoError(t, err)
-	require.Equal(t, request{}, r)
-	for _, data := range []string{"10 replicas", `{"format":2,"target":"x"}`, `{}`} {
-		_, err := parseRequest([]byte(data))
-		require.ErrorContains(t, err, "other data than a hand-over", "%s", data)
+func TestDataOfAnotherProgramOrVersionNamesNoCandidate(t *testing.T) {
+	for _, data := range []string{"10 replicas", `{"format":2,"target":"x","first":"7","node":"high"}`, `{}`} {
+		r, err := requests.Decode([]byte(data))
+		require.ErrorContains(t, err, "a hand-over", "%s", data)
+		require.Equal(t, request{}, r)
+		s, err := signs.Decode([]byte(data))
+		require.ErrorContains(t, err, "a sign", "%s", data)
+		require.Equal(t, sign{}, s)
 	}
 }

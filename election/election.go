@@ -10,12 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/lookup"
-	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -30,9 +28,9 @@ type Election struct {
 	client      *recipes.Client
 	path        string // below the client's namespace
 	queue       *queue.Queue
-	value       *node.Node                        // what the leader has published
-	handover    *node.Node                        // which candidate is to lead next
-	liveness    *node.Node                        // that a candidate with a priority lives
+	value       *record.Node[proclamation]        // what the leader has published
+	handover    *record.Node[request]             // which candidate is to lead next
+	liveness    *record.Node[sign]                // that a candidate with a priority lives
 	leaders     *lookup.Source[recipes.Contender] // read for calls of Campaign that are about to time out
 	owner       string
 	stopTimeout time.Duration
@@ -74,15 +72,12 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 	if err != nil {
 		return nil, fmt.Errorf("new election: %w", err)
 	}
-	for _, beside := range []struct {
-		node   **node.Node
-		suffix string
-	}{
-		{&e.value, valueSuffix}, {&e.handover, requestSuffix}, {&e.liveness, livenessSuffix},
-	} {
-		if *beside.node, err = node.New(client, path+beside.suffix); err != nil {
-			return nil, fmt.Errorf("new election: %w", err)
-		}
+	var errs [3]error
+	e.value, errs[0] = record.New(client, path+valueSuffix, proclamations)
+	e.handover, errs[1] = record.New(client, path+requestSuffix, requests)
+	e.liveness, errs[2] = record.New(client, path+livenessSuffix, signs)
+	if err := cmp.Or(errs[:]...); err != nil {
+		return nil, fmt.Errorf("new election: %w", err)
 	}
 	e.leaders = lookup.NewSource(queue.First)
 	e.client, e.path, e.queue, e.owner = client, path, queue, cmp.Or(opts.Owner, client.Owner())
@@ -122,11 +117,11 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err != nil {
 		return Leader{}, fmt.Errorf("leader: %w", err)
 	}
-	data, _, err := e.value.Read(ctx)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	value, err := e.value.Read(ctx)
+	if err != nil && !record.IsForeign(err) { // other data is no value of this leader
 		return Leader{}, fmt.Errorf("leader: %w", err)
 	}
-	leader, _ := leaderOf(front).withValue(data)
+	leader, _ := leaderOf(front).withValue(value)
 	return leader, nil
 }
 
@@ -143,10 +138,3 @@ func (e *Election) Candidates(ctx context.Context) ([]Leader, error) {
 	}
 	return candidates, nil
 }
-
-// They are appended to the election's path to name the nodes with the value, a request to hand over, and a sign of liveness.
-const (
-	valueSuffix    = "-value"
-	requestSuffix  = "-handover"
-	livenessSuffix = "-priority"
-)

@@ -4,13 +4,9 @@ package election
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -24,45 +20,14 @@ var ErrHandedOver = errors.New("term is handed over")
 // ErrOtherLeader is returned by HandOver.Wait when another candidate than the target is the first.
 var ErrOtherLeader = errors.New("another candidate than the target is the first in the queue")
 
-// A request is the data of the node that names the candidate which is to lead next. The names of
-// nodes do not recur, so that a request whose target has left has no effect on any later candidate.
-type request struct {
-	Format int           `json:"format"` // 1
-	Token  fencing.Token `json:"token"`  // of the term that is handed over
-	Target string        `json:"target"` // name of the candidate's node
-	Owner  string        `json:"owner"`  // of the candidate, for people
-}
-
-// parseRequest returns the request that a node contains, the zero value for an empty node.
-func parseRequest(data []byte) (request, error) {
-	var r request
-	if len(data) == 0 {
-		return r, nil
-	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		return request{}, fmt.Errorf("node contains other data than a hand-over: %w", err)
-	}
-	if r.Format != 1 {
-		return request{}, fmt.Errorf("node contains other data than a hand-over, or a newer format: %d", r.Format)
-	}
-	return r, nil
-}
-
 // request returns the request of the last hand-over, the zero value if there is none. A node that
 // cannot be read, or has other data, names no target: an election must not depend on it.
 func (e *Election) request(ctx context.Context) (request, error) {
-	data, _, err := e.handover.Read(ctx)
-	if ctx.Err() != nil {
-		return request{}, err
+	r, err := e.handover.Read(ctx)
+	if ctx.Err() == nil {
+		err = nil
 	}
-	if err != nil {
-		return request{}, nil //nolint:nilerr // see above
-	}
-	r, err := parseRequest(data)
-	if err != nil {
-		return request{}, nil //nolint:nilerr // see above
-	}
-	return r, nil
+	return r, err
 }
 
 // A HandOver is the request of a leader that a certain candidate leads next.
@@ -110,15 +75,8 @@ func (t *Term) HandOver(ctx context.Context, owner string) (*HandOver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hand over: %w", err)
 	}
-	data, err := json.Marshal(request{Format: 1, Token: t.Token(), Target: target.Name, Owner: owner})
-	if err != nil {
-		return nil, &recipes.Error{Op: "hand over", Path: e.queue.Path(), Err: err}
-	}
-	_, err = e.handover.Update(ctx, t.Claim, func(now []byte, _ *zk.Stat, _ bool) ([]byte, error) {
-		if _, err := parseRequest(now); err != nil {
-			return nil, err
-		}
-		return data, nil
+	_, err = e.handover.Update(ctx, t.Claim, func(request, bool) (*request, error) {
+		return &request{Token: t.Token(), Target: target.Name, Owner: owner}, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("hand over: %w", err)

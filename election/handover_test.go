@@ -263,7 +263,7 @@ func TestRequestIsNotWrittenOverDataOfAnotherProgram(t *testing.T) {
 		next := s.join(s.candidate(election.Options{Owner: "next"}))
 		last := s.join(s.candidate(election.Options{Owner: "last"}))
 		_, err := term.HandOver(s.Context(), "last")
-		require.ErrorContains(s, err, "other data than a hand-over")
+		require.ErrorContains(s, err, "the node's data is not a hand-over")
 		require.NoError(s, term.Resign(s.Context()))
 		require.NoError(s, s.term(next).Resign(s.Context()), "the election does not depend on the node")
 		require.NoError(s, s.term(last).Resign(s.Context()))

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -38,12 +39,12 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				return
 			}
 			// Read after the leader: a value that is older than it has another token.
-			value, err := e.value.Watch(ctx)
-			if err != nil {
+			value, changed, err := e.value.Watch(ctx)
+			if err != nil && !record.IsForeign(err) { // other data is no value of this leader
 				yield(Leader{}, fmt.Errorf("observe: %w", err))
 				return
 			}
-			leader, found := leaderOf(front.Contender).withValue(value.Data)
+			leader, found := leaderOf(front.Contender).withValue(value)
 			if !found && leader.Token == last.Token {
 				// The value is already that of the next leader, which Changed announces: until then, this
 				// one has the value that it was shown with.
@@ -57,7 +58,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			}
 			select {
 			case <-front.Changed:
-			case <-value.Changed:
+			case <-changed:
 			case <-ctx.Done():
 				yield(Leader{}, fmt.Errorf("observe: %w", &recipes.Error{Op: "wait", Path: e.queue.Path(), Err: ctxerr.Ended(ctx)}))
 				return

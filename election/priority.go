@@ -4,7 +4,6 @@ package election
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,28 +14,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // MaxPriority is the highest value of Options.Priority.
 const MaxPriority = protocol.MaxPriority
-
-// A sign shows to the candidate that could lead that one behind it lives: its node alone does not
-// show that, as it stays until the session of a dead candidate expires.
-type sign struct {
-	Format int           `json:"format"` // 1
-	First  fencing.Token `json:"first"`  // of the candidate that could lead
-	Node   string        `json:"node"`   // of the one that lives
-}
-
-// parseSign returns the sign that a node contains, the zero value for other data.
-func parseSign(data []byte) sign {
-	var s sign
-	if err := json.Unmarshal(data, &s); err != nil || s.Format != 1 {
-		return sign{}
-	}
-	return s
-}
 
 // isFor reports whether the sign asks the candidate with that token and priority to yield: when
 // that candidate was the first, its heir has written it.
@@ -121,11 +104,11 @@ func (c *candidate) sign(ctx context.Context, p *candidacy.Position, first recip
 	if err != nil || heir(first.Priority, ahead) != "" {
 		return err
 	}
-	data, err := json.Marshal(sign{Format: 1, First: first.Token, Node: p.Name()})
+	data, err := signs.Encode(sign{First: first.Token, Node: p.Name()})
 	if err != nil {
-		return fmt.Errorf("encode sign: %w", err)
+		return err
 	}
-	return p.Write(ctx, c.election.liveness, data)
+	return p.Write(ctx, c.election.liveness.Node, data)
 }
 
 // awaitLive waits until a candidate of a higher priority has shown that it lives, and reports
@@ -135,19 +118,19 @@ func (c *candidate) awaitLive(ctx context.Context, p *candidacy.Position, behind
 	bounded, cancel := context.WithDeadline(ctx, c.until)
 	defer cancel()
 	for {
-		shown, err := e.liveness.Watch(bounded)
+		shown, changed, err := e.liveness.Watch(bounded)
 		switch {
 		case ctx.Err() != nil:
 			return false, fmt.Errorf("await a higher priority: %w", ctxerr.Ended(ctx))
 		case errors.Is(err, context.DeadlineExceeded):
 			return false, nil
-		case err != nil:
+		case err != nil && !record.IsForeign(err):
 			return false, nil //nolint:nilerr // a server refuses: priorities are not in use, and must not keep the election from a leader
-		case parseSign(shown.Data).isFor(p.Token(), e.priority, behind):
+		case shown.isFor(p.Token(), e.priority, behind):
 			return true, nil
 		}
 		select {
-		case <-shown.Changed:
+		case <-changed:
 		case <-bounded.Done():
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -20,7 +20,7 @@ import (
 type Term struct {
 	*recipes.Claim
 	queue    *queue.Queue
-	value    *node.Node
+	value    *record.Node[proclamation]
 	owner    string
 	election *Election
 

@@ -4,44 +4,15 @@ package election
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // MaxValue bounds the value of Proclaim, in bytes: each observer reads it after each change.
 const MaxValue = 4096
-
-// A proclamation is the data of the node with the value. It belongs to one term: readers ignore
-// another term's.
-type proclamation struct {
-	Format   int           `json:"format"` // 1
-	Token    fencing.Token `json:"token"`
-	Value    string        `json:"value"`
-	Draining bool          `json:"draining,omitempty"`
-}
-
-// parseProclamation returns the proclamation that a node contains, the zero value for an empty
-// node.
-func parseProclamation(data []byte) (proclamation, error) {
-	var p proclamation
-	if len(data) == 0 {
-		return p, nil
-	}
-	if err := json.Unmarshal(data, &p); err != nil {
-		return proclamation{}, fmt.Errorf("node contains other data than the value of an election: %w", err)
-	}
-	if p.Format != 1 {
-		return proclamation{}, fmt.Errorf("node contains other data than the value of an election, or a newer format: %d", p.Format)
-	}
-	return p, nil
-}
 
 // Proclaim publishes the value of this term, such as the address of the leader, in place of the
 // one before: Observe yields the leader with it, and Leader returns it. The value is valid UTF-8
@@ -86,26 +57,19 @@ func (t *Term) Drain(ctx context.Context) error {
 
 // publish changes the proclamation of this term.
 func (t *Term) publish(ctx context.Context, change func(*proclamation)) error {
-	_, err := t.value.Update(ctx, t.Claim, func(data []byte, _ *zk.Stat, _ bool) ([]byte, error) {
-		p, err := parseProclamation(data)
-		if err != nil {
-			return nil, err
-		}
+	_, err := t.value.Update(ctx, t.Claim, func(p proclamation, _ bool) (*proclamation, error) {
 		if p.Token != t.Token() {
-			p = proclamation{Format: 1, Token: t.Token()}
+			p = proclamation{Token: t.Token()}
 		}
 		change(&p)
-		return json.Marshal(p)
+		return &p, nil
 	})
 	return err
 }
 
-// withValue returns the leader with what it has published, which data contains. It reports
-// whether data is of this leader.
-func (l Leader) withValue(data []byte) (_ Leader, found bool) {
-	// Data that is no proclamation is none of this leader, which Proclaim reports to it.
-	p, err := parseProclamation(data)
-	if err != nil || p.Token != l.Token {
+// withValue returns the leader with what it has published, and reports whether p is of this leader.
+func (l Leader) withValue(p proclamation) (_ Leader, found bool) {
+	if p.Token != l.Token {
 		return l, false
 	}
 	l.Value, l.Draining = p.Value, p.Draining

@@ -129,7 +129,7 @@ func TestValueIsNotWrittenOverDataOfAnotherProgram(t *testing.T) {
 		require.NoError(s, s.Create(path+"-value", []byte("10 replicas")))
 		c := s.candidate(election.Options{Owner: "a"})
 		term := s.lead(c)
-		require.ErrorContains(s, term.Proclaim(s.Context(), "x"), "other data than the value of an election")
+		require.ErrorContains(s, term.Proclaim(s.Context(), "x"), "the node's data is not the value of an election")
 		leader, err := c.Leader(s.Context())
 		require.NoError(s, err)
 		require.Equal(s, "a", leader.Owner)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/internal/node"
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -30,7 +30,7 @@ type Options struct {
 // Epochs counts the terms of one election, in its own node. It is safe for concurrent use.
 type Epochs struct {
 	client *recipes.Client
-	node   *node.Node
+	node   *record.Node[content]
 	path   string // of the node, below the client's namespace
 	owner  string
 
@@ -59,11 +59,13 @@ func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new epochs", Err: err}
 	}
-	node, err := node.New(client, path)
+	node, err := record.New(client, path, stored)
 	if err != nil {
 		return nil, fmt.Errorf("new epochs: %w", err)
 	}
-	return &Epochs{client: client, node: node, path: path, owner: cmp.Or(opts.Owner, client.Owner())}, nil
+	es := &Epochs{client: client, node: node, path: path, owner: cmp.Or(opts.Owner, client.Owner())}
+	node.Refuse = es.refuse
+	return es, nil
 }
 
 // Path returns the path of the node, including the namespace.
@@ -87,17 +89,12 @@ func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, erro
 	}
 	var mine Record
 	unsure := es.unsureOf(claim)
-	version, err := es.node.Update(ctx, claim, func(data []byte, stat *zk.Stat, unanswered bool) ([]byte, error) {
+	version, err := es.node.Update(ctx, claim, func(now content, unanswered bool) (*content, error) {
 		if unanswered && unsure == 0 {
 			unsure = mine.Number
 		}
-		if err := es.refuseQueue(ctx, data, stat); err != nil {
-			return nil, err
-		}
-		newest, err := decode(data, stat)
+		newest := now.record()
 		switch {
-		case err != nil:
-			return nil, err
 		case newest.held(claim):
 			mine = newest
 			return nil, nil
@@ -108,7 +105,7 @@ func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, erro
 		mine = Record{
 			Number: newest.Number + 1, Token: claim.Token(), Owner: es.owner, Node: claim.Path(), Since: time.Now().UTC().Round(0),
 		}
-		return mine.encode()
+		return mine.content(), nil
 	})
 	if err != nil {
 		if errors.Is(err, recipes.ErrUncertain) {
@@ -176,49 +173,30 @@ func (es *Epochs) Current(ctx context.Context) (Record, error) {
 
 // current is like Current, but returns a zero Record if there is no epoch.
 func (es *Epochs) current(ctx context.Context) (Record, error) {
-	data, stat, err := es.node.Read(ctx)
-	if errors.Is(err, zk.ErrNoNode) {
-		return Record{}, nil
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	return es.decode(ctx, data, stat)
-}
-
-// decode decodes the node's data, unless the node is a queue. Its error names the path.
-func (es *Epochs) decode(ctx context.Context, data []byte, stat *zk.Stat) (Record, error) {
-	err := es.refuseQueue(ctx, data, stat)
-	var newest Record
-	if err == nil {
-		newest, err = decode(data, stat)
-	}
-	if err != nil {
-		return Record{}, &recipes.Error{Op: "read", Path: es.Path(), Err: err}
-	}
-	return newest, nil
+	newest, err := es.node.Read(ctx)
+	return newest.record(), err
 }
 
 // errQueue is the error for a path that is a queue: a contender that joins it may write its node, and so end the epoch.
 var errQueue = errors.New("the node is the queue of a lock or an election: give the epochs a separate path")
 
-// refuseQueue returns errQueue if the node is a queue. After one read that shows that it is not, it sends no request.
-func (es *Epochs) refuseQueue(ctx context.Context, data []byte, stat *zk.Stat) error {
+// refuse returns errQueue if the node is a queue, and an error if it can vanish by itself. After one read that shows that it is
+// no queue, it sends no request.
+func (es *Epochs) refuse(ctx context.Context, data []byte, stat *zk.Stat) error {
 	es.mu.Lock()
 	usable := es.usable
 	es.mu.Unlock()
-	if usable || stat == nil {
-		return nil
+	if !usable {
+		queue, err := es.node.IsQueue(ctx, data, stat)
+		switch {
+		case err != nil:
+			return err
+		case queue:
+			return errQueue
+		}
+		es.mu.Lock()
+		es.usable = true
+		es.mu.Unlock()
 	}
-	queue, err := es.node.IsQueue(ctx, data, stat)
-	switch {
-	case err != nil:
-		return err
-	case queue:
-		return errQueue
-	}
-	es.mu.Lock()
-	es.usable = true
-	es.mu.Unlock()
-	return nil
+	return record.CheckLasting(ctx, data, stat)
 }

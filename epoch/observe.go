@@ -24,23 +24,19 @@ func (es *Epochs) Observe(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		var last Record
 		for {
-			content, err := es.node.Watch(ctx)
-			var newest Record
-			if err == nil {
-				newest, err = es.decode(ctx, content.Data, content.Stat)
-			}
+			now, changed, err := es.node.Watch(ctx)
 			if err != nil {
 				yield(Record{}, fmt.Errorf("observe epochs: %w", err))
 				return
 			}
-			if newest.Number != 0 && !newest.same(last) {
+			if newest := now.record(); newest.Number != 0 && !newest.same(last) {
 				last = newest
 				if !yield(newest, nil) {
 					return
 				}
 			}
 			select {
-			case <-content.Changed:
+			case <-changed:
 			case <-ctx.Done():
 				yield(Record{}, fmt.Errorf("observe epochs: %w", &recipes.Error{Op: "wait", Path: es.Path(), Err: ctxerr.Ended(ctx)}))
 				return

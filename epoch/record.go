@@ -3,15 +3,12 @@
 package epoch
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -50,40 +47,26 @@ func (r Record) describe() string {
 
 // A content is the data of an epoch's node.
 type content struct {
-	Format int           `json:"format"` // 1
-	Epoch  int64         `json:"epoch"`
-	Token  fencing.Token `json:"token,omitzero"`
-	Owner  string        `json:"owner,omitempty"`
-	Node   string        `json:"node,omitempty"`
-	Time   time.Time     `json:"time,omitzero"`
+	Epoch int64         `json:"epoch"`
+	Token fencing.Token `json:"token,omitzero"`
+	Owner string        `json:"owner,omitempty"`
+	Node  string        `json:"node,omitempty"`
+	Time  time.Time     `json:"time,omitzero"`
 }
 
-func (r Record) encode() ([]byte, error) {
-	return json.Marshal(content{Format: 1, Epoch: r.Number, Token: r.Token, Owner: r.Owner, Node: r.Node, Time: r.Since})
+// stored are the contents that a claim or an operator has written.
+var stored = record.Kind[content]{Name: "an epoch", Check: func(c content) error {
+	if c.Epoch < 1 || c.Epoch == math.MaxInt64 {
+		return fmt.Errorf("epoch %d: want 1 to %d", c.Epoch, int64(math.MaxInt64-1))
+	}
+	return nil
+}}
+
+func (r Record) content() *content {
+	return &content{Epoch: r.Number, Token: r.Token, Owner: r.Owner, Node: r.Node, Time: r.Since}
 }
 
-// decode decodes data that encode or an operator has written. stat is nil for a missing node, which holds no epoch.
-func decode(data []byte, stat *zk.Stat) (Record, error) {
-	if stat == nil {
-		return Record{}, nil
-	}
-	switch {
-	case stat.EphemeralOwner != 0:
-		return Record{}, errors.New("the node is ephemeral, and the count would end with a session: use a persistent node")
-	case len(data) == 0 && stat.Cversion != 0:
-		return Record{}, errors.New("the node has or had children, and may be a container that the servers remove: give the epochs a separate path")
-	case len(data) == 0:
-		return Record{}, nil
-	}
-	var t content
-	if err := json.Unmarshal(data, &t); err != nil || t.Format == 0 {
-		return Record{}, fmt.Errorf("the node's data is not an epoch: %.40q", data)
-	}
-	switch {
-	case t.Format != 1:
-		return Record{}, fmt.Errorf("the node holds an epoch in format %d: this version supports format 1", t.Format)
-	case t.Epoch < 1 || t.Epoch == math.MaxInt64:
-		return Record{}, fmt.Errorf("the node holds epoch %d: want 1 to %d", t.Epoch, int64(math.MaxInt64-1))
-	}
-	return Record{Number: t.Epoch, Token: t.Token, Owner: t.Owner, Node: t.Node, Since: t.Time}, nil
+// record returns the Record that is stored; the zero content holds no epoch.
+func (c content) record() Record {
+	return Record{Number: c.Epoch, Token: c.Token, Owner: c.Owner, Node: c.Node, Since: c.Time}
 }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -67,17 +65,15 @@ func (s *Scheduler) store(ctx context.Context, term *election.Term, at time.Time
 	mine := Record{
 		Time: at.UTC(), Token: term.Token(), Owner: term.Owner(), Node: term.Path(), Since: time.Now().UTC().Round(0),
 	}
-	_, err := s.last.Update(ctx, term.Claim, func(data []byte, stat *zk.Stat, unanswered bool) ([]byte, error) {
-		stored, err := decode(data, stat)
+	_, err := s.last.Update(ctx, term.Claim, func(now content, unanswered bool) (*content, error) {
+		stored := now.record()
 		switch {
-		case err != nil:
-			return nil, err
 		case unanswered && stored.same(mine):
 			return nil, nil
 		case !stored.Time.Before(mine.Time):
 			return nil, errOver
 		}
-		return mine.encode()
+		return mine.content(), nil
 	})
 	return err
 }

@@ -3,14 +3,11 @@
 package schedule
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 )
 
 // ErrNoActivation is returned by Last when no activation has been stored yet.
@@ -33,7 +30,6 @@ func (r Record) same(other Record) bool {
 
 // A content is the data of the node.
 type content struct {
-	Format     int           `json:"format"` // 1
 	Activation time.Time     `json:"activation"`
 	Token      fencing.Token `json:"token,omitzero"`
 	Owner      string        `json:"owner,omitempty"`
@@ -41,28 +37,19 @@ type content struct {
 	Time       time.Time     `json:"time,omitzero"`
 }
 
-func (r Record) encode() ([]byte, error) {
-	return json.Marshal(content{Format: 1, Activation: r.Time, Token: r.Token, Owner: r.Owner, Node: r.Node, Time: r.Since})
+// stored are the contents that a leader or an operator has written.
+var stored = record.Kind[content]{Name: "an activation", Check: func(c content) error {
+	if c.Activation.IsZero() {
+		return errors.New("it has no time")
+	}
+	return nil
+}}
+
+func (r Record) content() *content {
+	return &content{Activation: r.Time, Token: r.Token, Owner: r.Owner, Node: r.Node, Time: r.Since}
 }
 
-// decode decodes data that encode or an operator has written. A missing or empty node has no activation.
-func decode(data []byte, stat *zk.Stat) (Record, error) {
-	switch {
-	case stat == nil:
-		return Record{}, nil
-	case stat.EphemeralOwner != 0:
-		return Record{}, errors.New("the node is ephemeral, and the last activation would be forgotten with a session: use a persistent node")
-	case len(data) == 0 && stat.Cversion != 0:
-		return Record{}, errors.New("the node has or had children, and may be a container that the servers remove: delete it")
-	case len(data) == 0:
-		return Record{}, nil
-	}
-	var c content
-	if err := json.Unmarshal(data, &c); err != nil || c.Format == 0 || c.Activation.IsZero() {
-		return Record{}, fmt.Errorf("the node's data is not an activation: %.40q", data)
-	}
-	if c.Format != 1 {
-		return Record{}, fmt.Errorf("the node holds an activation in format %d: this version supports format 1", c.Format)
-	}
-	return Record{Time: c.Activation.UTC(), Token: c.Token, Owner: c.Owner, Node: c.Node, Since: c.Time}, nil
+// record returns the Record that is stored; the zero content holds no activation.
+func (c content) record() Record {
+	return Record{Time: c.Activation.UTC(), Token: c.Token, Owner: c.Owner, Node: c.Node, Since: c.Time}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -131,36 +130,10 @@ func TestIntervalOfOneSecondIsTheShortest(t *testing.T) {
 
 func TestRecordIsDecodedAsItWasEncoded(t *testing.T) {
 	r := Record{Time: noon, Token: 0x2a, Owner: "pod-7", Node: "/jobs/x", Since: noon.Add(time.Second)}
-	data, err := r.encode()
+	data, err := stored.Encode(*r.content())
 	require.NoError(t, err)
-	got, err := decode(data, stat(1))
+	got, err := stored.Decode(data)
 	require.NoError(t, err)
-	require.Equal(t, r, got)
-}
-
-func TestDataThatIsNoInstantIsRefused(t *testing.T) {
-	for _, data := range []string{"x", "{}", `{"format":2,"activation":"2026-03-29T12:00:00Z"}`, `{"format":1}`} {
-		_, err := decode([]byte(data), stat(1))
-		require.Error(t, err, data)
-	}
-	empty, err := decode(nil, stat(0))
-	require.NoError(t, err)
-	require.Zero(t, empty)
-	container := stat(0)
-	container.Cversion = 1
-	_, err = decode(nil, container)
-	require.ErrorContains(t, err, "container")
-	ephemeral := stat(1)
-	ephemeral.EphemeralOwner = 1
-	_, err = decode(data(t), ephemeral)
-	require.ErrorContains(t, err, "ephemeral")
-}
-
-func stat(version int32) *zk.Stat { return &zk.Stat{Version: version} }
-
-func data(t *testing.T) []byte {
-	t.Helper()
-	data, err := Record{Time: noon}.encode()
-	require.NoError(t, err)
-	return data
+	require.Equal(t, r, got.record())
+	require.Zero(t, content{}.record())
 }

@@ -10,9 +10,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -20,7 +19,7 @@ import (
 // concurrent use, and each call of Run is a separate replica.
 type Scheduler struct {
 	election *election.Election
-	last     *recipes.Node
+	last     *record.Node[content]
 	schedule Schedule
 	maxDelay time.Duration
 	logger   *slog.Logger
@@ -48,10 +47,11 @@ func New(client *recipes.Client, path string, schedule Schedule, opts *Options) 
 	if err != nil {
 		return nil, fmt.Errorf("new scheduler: %w", err)
 	}
-	last, err := recipes.NewNode(client, path+"-last")
+	last, err := record.New(client, path+"-last", stored)
 	if err != nil {
 		return nil, fmt.Errorf("new scheduler: %w", err)
 	}
+	last.Refuse = record.CheckLasting
 	return &Scheduler{election: e, last: last, schedule: schedule, maxDelay: maxDelay, logger: cmp.Or(opts.Logger, slog.Default())}, nil
 }
 
@@ -111,16 +111,6 @@ func (s *Scheduler) Last(ctx context.Context) (Record, error) {
 
 // read is like Last, but returns a zero Record if there is no activation.
 func (s *Scheduler) read(ctx context.Context) (Record, error) {
-	data, stat, err := s.last.Read(ctx)
-	if errors.Is(err, zk.ErrNoNode) {
-		return Record{}, nil
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	last, err := decode(data, stat)
-	if err != nil {
-		return Record{}, &recipes.Error{Op: "read", Path: s.last.Path(), Err: err}
-	}
-	return last, nil
+	last, err := s.last.Read(ctx)
+	return last.record(), err
 }

@@ -159,6 +159,35 @@ func TestFirstLeaderBeginsWithTheFirstActivationAfterItsElection(t *testing.T) {
 	})
 }
 
+func TestNodeThatHoldsNoActivationOrCanVanishIsRefused(t *testing.T) {
+	bubble(t, func(s servers) {
+		a := s.connect("a", nil)
+		refused := func(why string) {
+			_, err := a.Last(s.Context())
+			require.ErrorContains(s, err, "last activation: read "+lastPath+": the node")
+			require.ErrorContains(s, err, why)
+		}
+		require.NoError(s, s.Create(lastPath, nil))
+		_, err := a.Last(s.Context())
+		require.ErrorIs(s, err, schedule.ErrNoActivation)
+		for data, why := range map[string]string{
+			"x": "is not an activation", "{}": "is not an activation", `{"format":1}`: "it has no time",
+			`{"format":2,"activation":"2026-03-29T12:00:00Z"}`: "format 2",
+		} {
+			require.NoError(s, s.Set(lastPath, []byte(data)))
+			refused(why)
+		}
+		require.NoError(s, s.Set(lastPath, nil))
+		require.NoError(s, s.Create(lastPath+"/child", nil))
+		refused("container")
+		require.NoError(s, s.Delete(lastPath+"/child"))
+		require.NoError(s, s.Delete(lastPath))
+		_, err = a.client.Conn().Create(lastPath, []byte(`{"format":1,"activation":"2026-03-29T12:00:00Z"}`), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(s, err)
+		refused("ephemeral")
+	})
+}
+
 func TestFailedJobIsLoggedAndTheScheduleGoesOn(t *testing.T) {
 	bubble(t, func(s servers) {
 		var log bytes.Buffer

@@ -49,6 +49,7 @@ const (
 
 	// The engine above recipes.
 	nodes         = module + "/internal/node"
+	records       = module + "/internal/record"
 	views         = module + "/internal/view"
 	rings         = module + "/internal/ring"
 	registrations = module + "/internal/registration"
@@ -207,12 +208,12 @@ var rules = map[string]rule{
 		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {
-		may:     []string{fencing, recipes, zk, ctxerr, lookup, zkpath, ownerlabel, protocol, nodes, queues, candidacy},
+		may:     []string{fencing, recipes, zk, ctxerr, lookup, zkpath, ownerlabel, protocol, nodes, records, queues, candidacy},
 		tools:   append(tools, recipetest),
 		because: "recipes contains the code that an election shares with a lock, and describes nodes by the ZooKeeper client's types",
 	},
 	epoch: {
-		may:     []string{fencing, recipes, zk, ctxerr, zkpath, ownerlabel, nodes},
+		may:     []string{fencing, recipes, zk, ctxerr, zkpath, ownerlabel, records},
 		tools:   []string{testify, zktest, election},
 		because: "it fences writes to ZooKeeper, which callers pass as ZooKeeper operations, for locks and elections",
 	},
@@ -222,18 +223,23 @@ var rules = map[string]rule{
 		because: "recipes contains the registration of a node, and the rules of a ZooKeeper session; members need no token",
 	},
 	scheduling: {
-		may:     []string{fencing, recipes, election, zk},
+		may:     []string{fencing, recipes, election, records},
 		tools:   tools,
-		because: "the leader of an election runs the ticks, and recipes contains the node that holds the last one; of the ZooKeeper client it needs the Stat",
+		because: "the leader of an election runs the activations, and a record has the last one",
 	},
 	barriers: {
-		may:     []string{recipes, zk, ctxerr, zkpath, nodes, views, registrations},
+		may:     []string{recipes, zk, ctxerr, zkpath, nodes, records, views, registrations},
 		tools:   append(tools, queues),
 		because: "recipes contains the registration of a member and the node that all members follow; of the ZooKeeper client it needs the Stat and two refusals",
 	},
 	nodes: {
 		may:     []string{zk, recipes, protocol, session, sentinel, zkpath, engineClient},
 		because: "a node whose writers need not exclude each other needs no claim",
+	},
+	records: {
+		may:     []string{zk, recipes, nodes},
+		tools:   []string{testify},
+		because: "it reads and writes nodes for elections, epochs, schedules, barriers and limits, and knows none of them",
 	},
 	views: {
 		may:     []string{zk, recipes, session, sentinel, engineClient, nodes},
@@ -258,7 +264,7 @@ var rules = map[string]rule{
 		because: "it changes a claim that is held, and not its queue",
 	},
 	takeovers: {
-		may:     []string{zk, fencing, recipes, ownerlabel, report, session, nodeSet, engineClaim},
+		may:     []string{zk, fencing, recipes, ownerlabel, report, session, nodeSet, engineClaim, records},
 		because: "it runs between a grant and its return, and does not know how the contender was granted",
 	},
 	queues: {
@@ -269,7 +275,7 @@ var rules = map[string]rule{
 		because: "locks, elections, leases and the command have it in common",
 	},
 	permits: {
-		may:     []string{zk, recipes, protocol, session, sentinel, zkpath, engineClient, engineClaim, queues},
+		may:     []string{zk, recipes, protocol, session, sentinel, engineClient, engineClaim, queues, records},
 		because: "it shares a queue, whose other users do not need its limit",
 	},
 	together: {

@@ -4,7 +4,6 @@ package permits
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -13,8 +12,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/internal/session"
-	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -33,22 +32,12 @@ func (e *LimitError) Error() string {
 
 // A limitRecord is the data of the node that stores the limit.
 type limitRecord struct {
-	Format int `json:"format"` // 1
-	Limit  int `json:"limit"`
+	Limit int `json:"limit"`
 }
+
+var limits = record.Kind[limitRecord]{Name: "a limit", Check: func(r limitRecord) error { return checkLimit(r.Limit) }}
 
 func encodeLimit(limit int) []byte { return fmt.Appendf(nil, `{"format":1,"limit":%d}`, limit) }
-
-func decodeLimit(data []byte) (int, error) {
-	var r limitRecord
-	if err := json.Unmarshal(data, &r); err != nil {
-		return 0, fmt.Errorf("decode limit: %w", err)
-	}
-	if r.Format != 1 || checkLimit(r.Limit) != nil {
-		return 0, fmt.Errorf("decode limit: %.40q is not a limit that this version can read", data)
-	}
-	return r.Limit, nil
-}
 
 func checkLimit(limit int) error {
 	if limit < 1 || limit > protocol.MaxPermits {
@@ -77,11 +66,11 @@ func (p *Permits) readLimit(ctx context.Context, s *client.Session) (queue.Limit
 			return queue.Limit{}, err
 		}
 		data, stat, _ := w.Content()
-		limit, err := decodeLimit(data)
+		stored, err := limits.Decode(data)
 		if err != nil {
 			return queue.Limit{}, &recipes.Error{Op: "read", Path: p.limitPath, Err: err}
 		}
-		return queue.Limit{Permits: limit, Version: stat.Version, Changed: w.Fired()}, nil
+		return queue.Limit{Permits: stored.Limit, Version: stat.Version, Changed: w.Fired()}, nil
 	}
 }
 
@@ -128,21 +117,7 @@ func (p *Permits) createLimit(ctx context.Context, s *client.Session) error {
 		}
 		return err
 	}
-	for {
-		_, err := session.Retry(ctx, s.Session, "create", p.limitPath, func(conn *zk.Conn) (string, error) {
-			return conn.Create(p.limitPath, encodeLimit(p.limit), 0, s.Client().ACL())
-		})
-		switch {
-		case errors.Is(err, zk.ErrNodeExists):
-			return nil
-		case errors.Is(err, zk.ErrNoNode) && zkpath.Parent(p.limitPath) != "/":
-			if err := s.CreateParents(ctx, zkpath.Parent(p.limitPath), nil); err != nil {
-				return err
-			}
-			continue
-		}
-		return err
-	}
+	return s.Client().Create(ctx, p.limitPath, encodeLimit(p.limit), s.Client().ACL())
 }
 
 // agreedLimit is acceptLimit for a claim of so many permits. Its error is a *LimitError if the first limit that this

@@ -4,7 +4,6 @@ package takeover
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -21,33 +21,24 @@ import (
 // A breadcrumb is the data of the node <path>-breadcrumb: the holder that has not released its
 // claim, or none.
 type breadcrumb struct {
-	Format int           `json:"format"` // 1
-	Token  fencing.Token `json:"token,omitempty"`
-	Owner  string        `json:"owner,omitempty"`
-	Host   string        `json:"host,omitempty"`
-	PID    int           `json:"pid,omitempty"`
-	Time   time.Time     `json:"time,omitzero"`
+	Token fencing.Token `json:"token,omitempty"`
+	Owner string        `json:"owner,omitempty"`
+	Host  string        `json:"host,omitempty"`
+	PID   int           `json:"pid,omitempty"`
+	Time  time.Time     `json:"time,omitzero"`
 }
 
 // noBreadcrumb is the data after a release. The node is not deleted with the release: its version
 // rises for good, so that no earlier write matches a later breadcrumb.
 const noBreadcrumb = `{"format":1}`
 
-// parseBreadcrumb returns the breadcrumb that a node contains, the zero value for an empty node.
-// Unknown data is an error: it may be the breadcrumb of a newer version.
-func parseBreadcrumb(data []byte) (breadcrumb, error) {
-	var b breadcrumb
-	if len(data) == 0 {
-		return b, nil
+// Other data is an error: it may be the breadcrumb of a newer version.
+var breadcrumbs = record.Kind[breadcrumb]{Name: "a breadcrumb", Check: func(b breadcrumb) error {
+	if b.Token < 0 {
+		return fmt.Errorf("token %d is negative", b.Token)
 	}
-	if err := json.Unmarshal(data, &b); err != nil {
-		return breadcrumb{}, fmt.Errorf("node contains other data than a breadcrumb: %w", err)
-	}
-	if b.Format != 1 || b.Token < 0 {
-		return breadcrumb{}, fmt.Errorf("node contains other data than a breadcrumb, or a newer format: %.40q", data)
-	}
-	return b, nil
-}
+	return nil
+}}
 
 func (b breadcrumb) former() recipes.FormerHolder {
 	return recipes.FormerHolder{Token: b.Token, Owner: b.Owner, Host: b.Host, PID: b.PID, Since: b.Time}
@@ -94,19 +85,16 @@ type taking struct {
 	passed fencing.Token // of the former holder after which the claim may be taken, 0 if there was none
 }
 
-// next returns the data to write in place of what was read, nil if an earlier attempt has written it.
+// next returns the breadcrumb to write in place of the last one, nil if an earlier attempt has written it.
 // Its error is an *UnreleasedError if a former holder did not release that was not passed yet.
-func (t taking) next(data []byte, _ *zk.Stat, _ bool) ([]byte, error) {
-	last, err := parseBreadcrumb(data)
+func (t taking) next(last breadcrumb, _ bool) (*breadcrumb, error) {
 	switch {
-	case err != nil:
-		return nil, err
 	case last.Token == t.mine.Token:
 		return nil, nil
 	case last.Token != 0 && last.Token != t.passed:
 		return nil, &recipes.UnreleasedError{Former: last.former(), Err: errUnreleased}
 	}
-	return json.Marshal(t.mine)
+	return &t.mine, nil
 }
 
 var errUnreleased = errors.New("the claim was not taken over")

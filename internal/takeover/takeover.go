@@ -13,6 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
+	"github.com/lockkeeper/lockkeeper/internal/record"
 	"github.com/lockkeeper/lockkeeper/internal/report"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -23,7 +24,7 @@ const breadcrumbSuffix = "-breadcrumb"
 // A Takeover is what the contenders of a queue do between their grant and their return: they pass a
 // former holder that did not release, and leave their own breadcrumb.
 type Takeover struct {
-	node  *recipes.Node // with the breadcrumb
+	node  *record.Node[breadcrumb] // with the breadcrumb
 	delay time.Duration
 	fence func(ctx context.Context, former recipes.FormerHolder) error
 	mine  breadcrumb // without Token and Time
@@ -37,13 +38,13 @@ type Takeover struct {
 func New(
 	of *recipes.Client, path, owner string, delay time.Duration, fence func(ctx context.Context, former recipes.FormerHolder) error,
 ) (*Takeover, error) {
-	node, err := recipes.NewNode(of, path+breadcrumbSuffix)
+	node, err := record.New(of, path+breadcrumbSuffix, breadcrumbs)
 	if err != nil {
 		return nil, err
 	}
 	return &Takeover{
 		node: node, delay: delay, fence: fence,
-		mine: breadcrumb{Format: 1, Owner: owner, Host: ownerlabel.Host(), PID: os.Getpid()},
+		mine: breadcrumb{Owner: owner, Host: ownerlabel.Host(), PID: os.Getpid()},
 	}, nil
 }
 
