@@ -52,11 +52,9 @@ func (h health) begin(ctx context.Context, fail context.CancelCauseFunc) *checku
 			if c.failure, c.blocked = h.once(ctx, fail); c.failure != nil || c.blocked {
 				return
 			}
-			timer := time.NewTimer(h.interval)
 			select {
-			case <-timer.C:
+			case <-time.After(h.interval):
 			case <-ctx.Done():
-				timer.Stop()
 			}
 		}
 	}()
@@ -85,12 +83,10 @@ func (h health) once(ctx context.Context, fail context.CancelCauseFunc) (failure
 	if results == nil {
 		return failure, false
 	}
-	timer := time.NewTimer(h.timeout)
-	defer timer.Stop()
 	select {
 	case <-results:
 		return failure, false
-	case <-timer.C:
+	case <-time.After(h.timeout):
 		return failure, true
 	}
 }

@@ -95,11 +95,9 @@ func (e *Election) run(ctx context.Context, work func(ctx context.Context, term 
 		}
 		// A node whose release was not confirmed is deleted in the background, or ends
 		// with its session: the next campaign queues behind it.
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 			return e.queue.Settle(context.WithoutCancel(ctx))
 		}
 	}
@@ -204,12 +202,10 @@ func (e *Election) await(workCtx context.Context, results <-chan result) (result
 	if e.stopTimeout == 0 {
 		return <-results, nil
 	}
-	timer := time.NewTimer(e.stopTimeout)
-	defer timer.Stop()
 	select {
 	case r := <-results:
 		return r, nil
-	case <-timer.C:
+	case <-time.After(e.stopTimeout):
 		return result{}, fmt.Errorf("%w: %v after its context was done (%w)", ErrOverrun, e.stopTimeout, context.Cause(workCtx))
 	}
 }

@@ -87,10 +87,8 @@ func sleep(ctx context.Context, at time.Time) {
 	if !at.IsZero() {
 		d = min(d, time.Until(at))
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

@@ -36,11 +36,9 @@ func (r record) lock(ctx context.Context, c creation) (*os.File, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return nil, err
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, fmt.Errorf("wait for the lock of %s: %w", r.lockFile, context.Cause(ctx))
 		}
 	}

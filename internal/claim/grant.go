@@ -28,11 +28,9 @@ func AwaitProof(ctx context.Context, s *client.Session, n *nodes.Node) error {
 		}
 		// Proved, but just after a silence: packets must be answered for some time
 		// until the leader is known to hear from the session again.
-		timer := time.NewTimer(s.Timeout() / 24)
 		select {
-		case <-timer.C:
+		case <-time.After(s.Timeout() / 24):
 		case <-ctx.Done():
-			timer.Stop()
 			return s.Client().Fail("grant", n.Path, fmt.Errorf("no proof that the session lives: %w", ctx.Err()))
 		}
 	}

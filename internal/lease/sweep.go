@@ -143,10 +143,8 @@ func (r *Replica) passQueue(ctx context.Context, path string, depth int) {
 
 // pause waits, unless ctx ends first.
 func (r *Replica) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

@@ -24,8 +24,7 @@ func (a *acquisition) watch(ctx context.Context, st *step) {
 
 // await waits for the nearest contender ahead, and reports whether the poll is over. A change of that contender costs one read.
 func (a *acquisition) await(ctx context.Context, w *waiter, ahead string) (over bool, err error) {
-	timer := time.NewTimer(time.Until(a.until))
-	defer timer.Stop()
+	end := time.After(time.Until(a.until))
 	for {
 		bounded, cancel := context.WithDeadline(ctx, a.until.Add(time.Millisecond))
 		watch, err := a.requests.Watch(bounded, ahead)
@@ -54,7 +53,7 @@ func (a *acquisition) await(ctx context.Context, w *waiter, ahead string) (over 
 			}
 		case <-w.lost:
 			return false, nil
-		case <-timer.C:
+		case <-end:
 			return true, nil
 		case <-a.replica.drained:
 			return true, nil

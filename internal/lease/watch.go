@@ -221,14 +221,11 @@ func (r *Replica) awaitQueue(ctx context.Context, requests *Requests, w *watched
 	defer r.watches.missing.Add(-1)
 	for {
 		paths := r.watches.missing.Load() // this one too
-		timer := time.NewTimer(max(missingPause, time.Duration(paths)*missingShare))
 		select {
-		case <-timer.C:
+		case <-time.After(max(missingPause, time.Duration(paths)*missingShare)):
 		case <-w.joined:
-			timer.Stop()
 			return r.pause(ctx, watchPause)
 		case <-ctx.Done():
-			timer.Stop()
 			return false
 		}
 		if _, err := requests.WatchQueue(ctx); !errors.Is(err, zk.ErrNoNode) {

@@ -59,9 +59,7 @@ func (r *room) await(ctx context.Context) error {
 			return err
 		}
 		if r.pause > 0 {
-			timer := time.NewTimer(r.pause)
-			err = r.wait(ctx, own, nil, timer.C)
-			timer.Stop()
+			err = r.wait(ctx, own, nil, time.After(r.pause))
 			if err != nil {
 				return err
 			}

@@ -27,10 +27,8 @@ func (q *Queue) ListSoon(ctx context.Context, s *client.Session) (*Listing, erro
 		pause := time.Until(q.nextSoon)
 		q.mu.Unlock()
 		if pause > 0 {
-			timer := time.NewTimer(pause)
-			defer timer.Stop()
 			select {
-			case <-timer.C:
+			case <-time.After(pause):
 			case <-s.Context().Done():
 			}
 		}

@@ -52,14 +52,13 @@ func (q *Queue) awaitGone(ctx context.Context, s *client.Session, places []*node
 	if !served || s.Ended() != nil || ctx.Err() != nil {
 		return false
 	}
-	timer := time.NewTimer(expiry)
-	defer timer.Stop()
+	end := time.After(expiry)
 	// One after another: counting again after each would take quadratic time.
 	for _, p := range places {
 		select {
 		case <-p.Gone():
 			continue
-		case <-timer.C:
+		case <-end:
 		case <-detached:
 		case <-s.Context().Done():
 		case <-ctx.Done():

@@ -218,10 +218,8 @@ func (r *registrar) write(s *client.Session, data []byte, revision int, version 
 func (r *registrar) pace(s *client.Session) error {
 	left := s.Timeout()/48 - time.Since(r.repaired)
 	if left > 0 {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(left):
 		case <-s.Context().Done():
 			return s.Ended()
 		case <-r.life.Done():

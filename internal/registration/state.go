@@ -86,9 +86,7 @@ func awaitChange(ctx context.Context, s *client.Session, changed <-chan struct{}
 			if status := s.Status(); !status.Attached {
 				// Once that has passed, only the session's return or end changes the state.
 				if left := status.Timeout/4 - time.Since(status.Since); left > 0 {
-					timer := time.NewTimer(left)
-					defer timer.Stop()
-					unserved = timer.C
+					unserved = time.After(left)
 				}
 			}
 		}

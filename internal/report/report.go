@@ -77,11 +77,9 @@ func (r *Reporter) Close() {
 	r.tells.Close()
 	<-r.tells.Stopped()
 	r.logs.Close()
-	timer := time.NewTimer(session.CloseTimeout)
-	defer timer.Stop()
 	select {
 	case <-r.logs.Stopped():
-	case <-timer.C:
+	case <-time.After(session.CloseTimeout):
 	}
 }
 

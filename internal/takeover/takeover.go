@@ -96,10 +96,8 @@ func (t *Takeover) pass(ctx context.Context, c *recipes.Claim, former recipes.Fo
 	left := t.delay - time.Since(t.foundAt(former.Token))
 	h.Session().Client().Report().Unreleased(h.Node().Parent, report.Former(former), max(0, left))
 	if left > 0 {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(left):
 		case <-ctx.Done():
 			return fail("wait for the lock-delay", ctx.Err())
 		}

@@ -70,10 +70,8 @@ func (v *View) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	if left := v.session.Timeout()/48 - time.Since(v.waited); left > 0 {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(left):
 		case <-v.session.Context().Done():
 		case <-ctx.Done():
 		}
