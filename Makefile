@@ -5,7 +5,7 @@ MODULES   := $(shell awk '/^use \(/ { use = 1; next } /^\)/ { use = 0 } use { su
 GOLANGCI  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT   := go run mvdan.cc/gofumpt@v0.12.0
 ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
-RELEASE   := go run -C internal/release . -root '$(CURDIR)'
+RELEASE   := go run -C proof ./release -root '$(CURDIR)'
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
 DURATION  ?= 10m
@@ -86,7 +86,7 @@ test-library:
 	run trace/oteltrace $(RACE) ./...; \
 	run proof go test -shuffle=on ./clouds; \
 	run proof $(RACE) -p 1 -timeout 12m $$(cd proof && go list ./... | \
-		grep -v -e /clouds -e /deploy -e /fences -e /mutants -e /stores -e /secured -e /suite -e /cmd/torture); \
+		grep -v -e /clouds -e /deploy -e /fences -e /mutants -e /release -e /stores -e /secured -e /suite -e /cmd/torture); \
 	$(DONE)
 
 # A sample: one frame of forty and one mutant of twelve, each time from a random one on, and the first plans. `make simulate`
@@ -94,7 +94,7 @@ test-library:
 test-computed:
 	@$(RUN) run proof nice -n 19 go test -shuffle=on -timeout 60m ./simulation -sim.every 40 -sim.seeds 600; \
 	run proof nice -n 19 go test -timeout 60m ./mutants -mutants.every 12; \
-	run internal/release nice -n 19 go test -shuffle=on ./...; \
+	run proof nice -n 19 go test -shuffle=on ./release; \
 	$(DONE)
 
 test-notified:
@@ -169,7 +169,7 @@ lint: bin/golangci-lint ## run golangci-lint on every module
 tidy: ## check that every go.mod is tidy, as consumers see it: without go.work
 	@$(RELEASE) -tidy
 
-# The published modules are listed in internal/release/published.txt.
+# The published modules are listed in proof/release/published.txt.
 release: ## print what a release would change and tag (VERSION=v0.1.0; APPLY=1: commit and tag, but not push)
 	@$(RELEASE) $(if $(APPLY),-apply) '$(VERSION)'
 

@@ -60,7 +60,7 @@ func TestExportedNamesAreThoseOfTheLists(t *testing.T) {
 func exported(t *testing.T) map[string]string {
 	t.Helper()
 	modules := map[string]bool{} // by folder, whether it is published
-	text, err := os.ReadFile(filepath.Join(root, "internal", "release", "published.txt"))
+	text, err := os.ReadFile(filepath.Join(root, "proof", "release", "published.txt"))
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		modules[strings.TrimSpace(line)] = !strings.HasPrefix(line, "#")

@@ -102,6 +102,9 @@ var nested = map[string]rule{
 		tools:   []string{fencing, fencing + "/fencetest", fencing + "/objectfence"},
 		because: "it contains only tests: a guard with the clients of clouds",
 	},
+	proof + "/release": {
+		because: "it reads go.mod files, and runs the go command",
+	},
 	proof + "/deploy": {
 		tools:   []string{promtest, zktest},
 		because: "it contains only tests: the files of the folder deploy",

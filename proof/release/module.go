@@ -13,7 +13,7 @@ import (
 )
 
 // list names the published modules. It is a path below the root of the repository.
-const list = "internal/release/published.txt"
+const list = "proof/release/published.txt"
 
 // A Module is one module of the repository.
 type Module struct {
