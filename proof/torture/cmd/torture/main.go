@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
+//go:build unix && !stepclock
 
 // Torture injects faults into a real ensemble and into the contenders for its locks and elections, and reports whether two
 // clients ever held a lock at the same time: see package torture.
@@ -45,16 +45,11 @@ import (
 
 func main() {
 	if spec := os.Getenv(worker.SpecVariable); spec != "" {
-		if err := worker.Run(spec, os.Stdin, os.Stdout); err != nil {
-			progress("%v", err)
-			os.Exit(1)
-		}
+		contend(spec)
 		return
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
-
-func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "torture: "+format+"\n", args...) }
 
 // say writes a message and ignores errors.
 func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format, args...) }
