@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker/internal/image"
+	"github.com/lockkeeper/lockkeeper/docker/internal/need"
 )
 
 // TestChild runs in another process, which the tests below start and end. It prints its server's
@@ -126,9 +127,8 @@ func TestNextRunRemovesLeftoversOfKilledRun(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			ctx := bounded(t)
 			p := &plan{backend: backend, logf: t.Logf}
-			if _, err := choose(ctx, p); err != nil {
-				t.Skipf("not run: %v", err)
-			}
+			_, err := choose(ctx, p)
+			need.Backend(t, backend, err)
 			cmd := child(t, backend)
 			stdin, err := cmd.StdinPipe() // it stays open, so that the child does not end
 			require.NoError(t, err)
@@ -208,9 +208,8 @@ func TestClosedEnsembleLeavesNothing(t *testing.T) {
 	for _, backend := range []string{"docker", "java"} {
 		t.Run(backend, func(t *testing.T) {
 			ctx := bounded(t)
-			if _, err := choose(ctx, &plan{backend: backend, logf: t.Logf}); err != nil {
-				t.Skipf("not run: %v", err)
-			}
+			_, err := choose(ctx, &plan{backend: backend, logf: t.Logf})
+			need.Backend(t, backend, err)
 			e := Start(t, &Options{Backend: backend})
 			require.NotEmpty(t, belongings(ctx, t, os.Getpid()))
 			require.NoError(t, e.Close())
@@ -224,11 +223,10 @@ func TestFailedStartShowsTheServersLogAndLeavesNothing(t *testing.T) {
 	for _, backend := range []string{"docker", "java"} {
 		t.Run(backend, func(t *testing.T) {
 			ctx := bounded(t)
-			if _, err := choose(ctx, &plan{backend: backend, logf: t.Logf}); err != nil {
-				t.Skipf("not run: %v", err)
-			}
+			_, err := choose(ctx, &plan{backend: backend, logf: t.Logf})
+			need.Backend(t, backend, err)
 			begin := time.Now()
-			_, err := Run(ctx, &Options{Servers: 3, Backend: backend, Config: []string{"electionAlg=nonsense"}})
+			_, err = Run(ctx, &Options{Servers: 3, Backend: backend, Config: []string{"electionAlg=nonsense"}})
 			require.ErrorContains(t, err, "Invalid config")
 			require.ErrorContains(t, err, "NumberFormatException")
 			require.Less(t, time.Since(begin), startBound, "a server that has exited is not waited for")
@@ -258,9 +256,8 @@ func TestServersOfEnvironmentAreUsedUnchanged(t *testing.T) {
 
 func TestWithoutNamespacesServersShareTheLoopback(t *testing.T) {
 	ctx := bounded(t)
-	if _, err := findJava(ctx, t.Logf); err != nil {
-		t.Skipf("not run: %v", err)
-	}
+	_, err := findJava(ctx, t.Logf)
+	need.Backend(t, "java", err)
 	java, err := exec.LookPath("java")
 	require.NoError(t, err)
 	java, err = filepath.EvalSymlinks(java)
@@ -285,9 +282,8 @@ func TestWithoutNamespacesServersShareTheLoopback(t *testing.T) {
 func TestMappedPortsOutliveRestart(t *testing.T) {
 	ctx := bounded(t)
 	t.Setenv("ZK_TEST_MAPPED", "1")
-	if _, err := findEngine(ctx); err != nil {
-		t.Skipf("not run: %v", err)
-	}
+	_, err := findEngine(ctx)
+	need.Backend(t, "docker", err)
 	e := Start(t, &Options{Backend: "docker"})
 	addr := e.Addrs()[0]
 	require.True(t, strings.HasPrefix(addr, "127.0.0.1:"), addr)
@@ -296,7 +292,7 @@ func TestMappedPortsOutliveRestart(t *testing.T) {
 	require.NoError(t, s.Start(ctx))
 	require.NoError(t, s.WaitServing(ctx))
 	require.NoError(t, s.Partition(ctx))
-	_, err := s.Mode(ctx)
+	_, err = s.Mode(ctx)
 	require.Error(t, err)
 	require.NoError(t, s.Heal(ctx))
 	require.NoError(t, s.WaitServing(ctx))

@@ -51,12 +51,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/docker/internal/need"
 )
 
 // startBound bounds the time until every server of an ensemble serves.
@@ -127,7 +128,7 @@ func Start(tb testing.TB, opts *Options) *Ensemble {
 	e, err := Run(tb.Context(), &o)
 	switch {
 	case err == nil:
-	case !inCI() && (errors.Is(err, ErrNoBackend) || errors.Is(err, ErrUnsupported)):
+	case !need.CI() && (errors.Is(err, ErrNoBackend) || errors.Is(err, ErrUnsupported)):
 		tb.Skipf("not run: %v", err)
 	default:
 		tb.Fatal(err)
@@ -138,15 +139,6 @@ func Start(tb testing.TB, opts *Options) *Ensemble {
 		}
 	})
 	return e
-}
-
-// inCI reports whether a missing engine must fail: CI is set, and not to a false value.
-func inCI() bool {
-	switch os.Getenv("CI") {
-	case "", "0", "false":
-		return false
-	}
-	return true
 }
 
 // Close stops the servers and removes everything that was made for them. Further

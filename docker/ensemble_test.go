@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker/internal/need"
 )
 
 // trial is a test on one backend.
@@ -27,9 +29,8 @@ func onEach(t *testing.T, opts Options, test func(t trial, e *Ensemble)) {
 			p, err := opts.plan()
 			require.NoError(t, err)
 			p.backend = backend
-			if _, err := choose(t.Context(), p); err != nil {
-				t.Skipf("not run: %v", err)
-			}
+			_, err = choose(t.Context(), p)
+			need.Backend(t, backend, err)
 			opts := opts
 			opts.Backend = backend
 			test(trial{t}, Start(t, &opts))

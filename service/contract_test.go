@@ -6,13 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // curl sends a body with curl, as a principal. Without a body it is a GET.
@@ -48,14 +49,6 @@ func (r *response) has(status int, want string) *response {
 	return r
 }
 
-func needsCurl(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("curl"); err != nil {
-		require.Empty(t, os.Getenv("CI"), "curl is not installed, and CI must not skip")
-		t.Skip("not run: curl is not installed")
-	}
-}
-
 // waitFor runs an acquire that waits until f has ended another lease.
 func waitFor(t *testing.T, acquire func() *response, queued func() bool, f func()) *response {
 	t.Helper()
@@ -74,7 +67,7 @@ func waitFor(t *testing.T, acquire func() *response, queued func() bool, f func(
 
 func TestContractOfLockKeysWorksAsWritten(t *testing.T) {
 	t.Parallel()
-	needsCurl(t)
+	need.Program(t, "curl", "install it")
 	_, replicas := ensemble(t, 1, 0)
 	one, two := replicas(), replicas()
 	const lock = "/v1/locks/invoice-123"
@@ -131,7 +124,7 @@ func TestContractOfLockKeysWorksAsWritten(t *testing.T) {
 
 func TestContractOfFencingTokensWorksAsWritten(t *testing.T) {
 	t.Parallel()
-	needsCurl(t)
+	need.Program(t, "curl", "install it")
 	_, replicas := ensemble(t, 1, 0)
 	one, two := replicas(), replicas()
 	const lock, status = "/api/v1/locks/daily-report", "/v1/locks/daily-report"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/service"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -37,10 +38,7 @@ var volatile = []string{"lockToken", "fencingToken", "validMillis", "expiresAt",
 
 func TestSessionOfThePageRunsAsShown(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		require.Empty(t, os.Getenv("CI"), "curl is not installed, and CI must not skip")
-		t.Skip("not run: curl is not installed")
-	}
+	need.Program(t, "curl", "install it")
 	r := development(t)
 	const end = "=end of answer="
 	script, expected := "set -eu\n", []string{}

@@ -12,15 +12,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // TestSessionOfServicePageRuns runs what docs/service.md shows first, against `lockkeeper serve --dev`.
 func TestSessionOfServicePageRuns(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		require.Empty(t, os.Getenv("CI"), "curl is not installed, and CI must not skip")
-		t.Skip("not run: curl is not installed")
-	}
+	need.Program(t, "curl", "install it")
 	text, err := os.ReadFile("../../docs/service.md")
 	require.NoError(t, err)
 	_, session, found := strings.Cut(string(text), "```console\n")

@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // An administrator runs the command of the service as root once, with a umask that makes files private, and it dies while it
 // runs.
 func TestServiceCanWriteAfterFilesOfRoot(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root can write as root")
+		need.Lacking(t, "only root can write as root")
 	}
 	const service = 65534
 	dir, err := os.MkdirTemp("", "filefence-") //nolint:usetesting // t.TempDir is in a directory that other users cannot enter

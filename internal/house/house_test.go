@@ -35,7 +35,8 @@ const (
 	ctxerr     = module + "/internal/ctxerr"
 	lookup     = module + "/internal/lookup"
 	testcert   = module + "/internal/testcert"
-	faketime   = module + "/internal/faketime" // which every test may import
+	faketime   = module + "/internal/faketime" // which every test may import, like need
+	need       = module + "/internal/need"
 	digestmd5  = module + "/internal/digestmd5"
 
 	// The engine below recipes, in the order in which its packages import each other.
@@ -355,7 +356,12 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "the tests of every module may run child processes, and it knows nothing of what they do",
 	},
+	need: {
+		tools:   []string{testify},
+		because: "the tests of every module may need what the machine does not have",
+	},
 	promtest: {
+		may:     []string{need},
 		because: "it starts a server of another project, for tests of modules that export metrics",
 	},
 	recipetest: {

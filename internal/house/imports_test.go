@@ -151,7 +151,7 @@ func violations(rules map[string]rule, packages map[string][]imported) []string 
 		for _, i := range imports {
 			may := r.may
 			if strings.HasSuffix(i.file, "_test.go") {
-				may = slices.Concat(may, r.tools, []string{importer, faketime})
+				may = slices.Concat(may, r.tools, []string{importer, faketime, need})
 			}
 			if !standard(i.path) && !slices.Contains(may, i.path) {
 				found = append(found, fmt.Sprintf("%s imports %s: besides the standard library it may import %v, because %s",

@@ -46,12 +46,16 @@ var nested = map[string]rule{
 		because: "it runs the callbacks of client-go in a term, and is independent of everything below the election",
 	},
 	docker: {
-		may:     []string{docker + "/internal/image"},
+		may:     []string{docker + "/internal/image", docker + "/internal/need"},
 		because: "users require it alone, without another module of this repository",
 	},
 	docker + "/cmd/ensemble": {
 		may:     []string{docker, docker + "/internal/image"},
+		tools:   []string{docker + "/internal/need"},
 		because: "it starts servers for any command",
+	},
+	docker + "/internal/need": {
+		because: "only tests end by it, and the module requires no other one of this repository",
 	},
 	docker + "/internal/image": {
 		because: "the image is needed before servers are, and by their command",
@@ -150,7 +154,7 @@ var nested = map[string]rule{
 		because: "it reads the servers' logs, for any program",
 	},
 	stores: {
-		may:     []string{docker},
+		may:     []string{docker, need},
 		tools:   []string{child},
 		because: "it starts servers of other projects, and is independent of the tests that use them",
 	},

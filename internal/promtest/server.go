@@ -17,27 +17,17 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // maxWait bounds each wait.
 const maxWait = time.Minute
 
-// Program returns the path of a program of Prometheus. Where it is not installed, the test is skipped,
-// and fails if CI is set: a green run there has skipped nothing.
+// Program returns the path of a program of Prometheus. Without it the test ends.
 func Program(tb testing.TB, name string) string {
 	tb.Helper()
-	file, err := exec.LookPath(name)
-	if err == nil {
-		return file
-	}
-	const advice = "not run: %v: `make stores` installs Prometheus, or says how"
-	switch os.Getenv("CI") {
-	case "", "0", "false":
-		tb.Skipf(advice, err)
-	default:
-		tb.Fatalf(advice, err)
-	}
-	return ""
+	return need.Program(tb, name, "`make stores` installs Prometheus, or says how")
 }
 
 // A Server is a Prometheus server of a test.

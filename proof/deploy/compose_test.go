@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // engineBound bounds the first answer of the container engine: a broken one accepts connections and never answers.
@@ -27,13 +29,16 @@ type project struct {
 	env     []string
 }
 
-// requireEngine skips a test if no container engine answers.
+// requireEngine ends a test if no container engine answers. ZK_TEST_BACKEND=java says that there is none.
 func requireEngine(t *testing.T) {
 	t.Helper()
+	if os.Getenv("ZK_TEST_BACKEND") == "java" {
+		t.Skip("not run: ZK_TEST_BACKEND is java")
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), engineBound)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "docker", "version").CombinedOutput(); err != nil {
-		t.Skipf("no container engine answers: %v: %s", err, out)
+		need.Lacking(t, "no container engine answers, and ZK_TEST_BACKEND is not java: %v: %s", err, out)
 	}
 }
 
@@ -45,7 +50,7 @@ func compose(t *testing.T) []string {
 			return command
 		}
 	}
-	missingTool(t, "Docker Compose is not installed")
+	need.Lacking(t, "Docker Compose is not installed")
 	return nil
 }
 
@@ -61,7 +66,7 @@ func serverImage(t *testing.T) string {
 			return name
 		}
 	}
-	missingTool(t, "the engine has no image of ZooKeeper: `make image` prepares one")
+	need.Lacking(t, "the engine has no image of ZooKeeper: `make image` prepares one")
 	return ""
 }
 

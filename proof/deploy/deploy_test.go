@@ -64,16 +64,6 @@ func output(t *testing.T, env []string, name string, args ...string) string {
 	return string(out)
 }
 
-// missingTool ends a test that needs a program: it fails if CI is set, so that a green CI run has run the test.
-func missingTool(t *testing.T, reason string) {
-	t.Helper()
-	switch os.Getenv("CI") {
-	case "", "0", "false":
-		t.Skip(reason)
-	}
-	t.Fatal(reason)
-}
-
 // read returns the content of a file of this folder.
 func read(t *testing.T, name string) []byte {
 	t.Helper()

@@ -4,19 +4,18 @@ package deploy
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/promtest"
 )
 
 // Prometheus reads its files at the paths at which compose.yaml mounts them.
 func TestPrometheusAcceptsItsConfigurationAndAlerts(t *testing.T) {
-	if _, err := exec.LookPath("promtool"); err != nil {
-		missingTool(t, "promtool is not installed: `make stores` gets it")
-	}
+	promtest.Program(t, "promtool")
 	_, own, found := strings.Cut(string(read(t, "compose.yaml")), "\n  prometheus:\n")
 	require.True(t, found)
 	root, files := t.TempDir(), 0

@@ -3,7 +3,6 @@
 package deploy
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // execStart returns the command of the unit.
@@ -24,10 +25,7 @@ func execStart(t *testing.T) []string {
 }
 
 func TestUnitIsValidAndExposesLittle(t *testing.T) {
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		require.Empty(t, os.Getenv("CI"), "systemd-analyze is not installed, and CI must not skip")
-		t.Skip("not run: systemd-analyze is not installed")
-	}
+	need.Program(t, "systemd-analyze", "install systemd")
 	folder := t.TempDir()
 	unit := string(read(t, "lockkeeper.service"))
 	// It checks that the command exists.

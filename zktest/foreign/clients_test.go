@@ -9,22 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/lockkeeper/lockkeeper/internal/contender"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
-// missingClient ends a test whose client is not installed. If CI is set the test fails, so that a green CI run has
-// skipped none of these tests.
+// missingClient ends a test whose client is not installed.
 func missingClient(tb testing.TB, what string, err error) {
 	tb.Helper()
-	const advice = "not run: %s is missing: %v: install it with `make clients`"
-	switch os.Getenv("CI") {
-	case "", "false", "0":
-		tb.Skipf(advice, what, err)
-	default:
-		tb.Fatalf(advice, what, err)
-	}
+	need.Lacking(tb, "%s is missing: %v: install it with `make clients`", what, err)
 }
 
 // unpackedDir returns the folder into which clients.sh unpacks what it cannot install, "" if there is none.
@@ -96,23 +88,3 @@ func java(t *testing.T, jars []string, main string, args ...string) *contender.P
 	}
 	return contender.Start(t, exec.CommandContext(t.Context(), binary, append(command, args...)...))
 }
-
-func TestMissingClientFailsInCIAndSkipsElsewhere(t *testing.T) {
-	for _, c := range []struct{ ci, want string }{
-		{"", "skipped"}, {"false", "skipped"}, {"0", "skipped"}, {"true", "failed"}, {"1", "failed"},
-	} {
-		t.Setenv("CI", c.ci)
-		recorder := &endRecorder{TB: t}
-		missingClient(recorder, "a client", os.ErrNotExist)
-		require.Equal(t, c.want, recorder.end, "CI=%q", c.ci)
-	}
-}
-
-// An endRecorder is a test that only records how it is ended.
-type endRecorder struct {
-	testing.TB
-	end string
-}
-
-func (v *endRecorder) Skipf(string, ...any)  { v.end = "skipped" }
-func (v *endRecorder) Fatalf(string, ...any) { v.end = "failed" }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/docker/internal/image"
+	"github.com/lockkeeper/lockkeeper/docker/internal/need"
 )
 
 // TestMain makes the test binary the command when it is asked to be.
@@ -160,9 +161,7 @@ func TestMistakeInFlagsIsNamedWithAdvice(t *testing.T) {
 
 func TestImageIsPrintedAlone(t *testing.T) {
 	name, err := image.Name(t.Context())
-	if err != nil {
-		t.Skipf("not run: %v", err)
-	}
+	need.Backend(t, "docker", err)
 	out, err := ensemble(t, nil, "-image").Output()
 	require.NoError(t, err)
 	require.Equal(t, name+"\n", string(out))

@@ -135,8 +135,8 @@ type verdict struct {
 	what string
 }
 
-func (v *verdict) Skipf(string, ...any) { v.end("skipped") }
-func (v *verdict) Fatal(...any)         { v.end("failed") }
+func (v *verdict) Skipf(string, ...any)  { v.end("skipped") }
+func (v *verdict) Fatalf(string, ...any) { v.end("failed") }
 
 func (v *verdict) end(how string) {
 	v.what = how

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/service"
 )
 
@@ -21,11 +22,7 @@ func python(t *testing.T) string {
 	t.Helper()
 	interpreter := "/usr/bin/python3" // the distribution's, where there is one
 	if _, err := os.Stat(interpreter); err != nil {
-		interpreter, err = exec.LookPath("python3")
-		if err != nil && os.Getenv("CI") == "" {
-			t.Skip("python3 is not installed")
-		}
-		require.NoError(t, err)
+		interpreter = need.Program(t, "python3", "install it")
 	}
 	return interpreter
 }

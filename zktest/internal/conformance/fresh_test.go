@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // initialNodes is the transcript of the real server's nodes before any client has written to it, nil if one had when
@@ -41,7 +43,7 @@ func (s server) fresh(t *testing.T) bool {
 func TestServerStartsWithZooKeepersInitialNodes(t *testing.T) {
 	reference := zooKeeper(t)
 	if initialNodes.seen == nil {
-		t.Skip("the real server is not fresh")
+		need.Lacking(t, "a client has written to the real server: start a fresh one")
 	}
 	require.Equal(t, initialNodes.seen, readInitialNodes(t, inProcess(t, reference)))
 }
