@@ -192,6 +192,7 @@ var nested = map[string]rule{
 	torture + "/suite": {
 		tools: []string{
 			docker, zktest, fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, child, contender, testcert, client, recipetest,
+			clock, worker,
 		},
 		because: "it contains only tests: the library on real servers",
 	},

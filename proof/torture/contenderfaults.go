@@ -171,7 +171,7 @@ func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal,
 				default:
 				}
 			}
-			clock.Sleep(worker.ClockPeriod)
+			clock.Sleep(clock.Period)
 		}
 		return errors.Join(err, fmt.Errorf("no reply to a %s passed: %w", args[1], errMissed))
 	}, nil

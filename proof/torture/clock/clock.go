@@ -7,6 +7,7 @@
 package clock
 
 import (
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,4 +41,28 @@ func (s Scale) Now() history.Instant { return history.Instant(monotonic() - s.Be
 func Sleep(d time.Duration) {
 	// An interrupted sleep only ends sooner.
 	_, _ = unix.Poll(nil, int(d.Milliseconds()))
+}
+
+// Period is how often Gaps reads the clock.
+const Period = 5 * time.Millisecond
+
+// Gaps reports when this process was not scheduled, since the beginning of the run and until done is closed. Its thread only reads
+// the clock, and reports a gap when it could not read it for longer than limit. It shares no lock with the rest of the process,
+// except in report.
+func (s Scale) Gaps(limit time.Duration, done <-chan struct{}, report func(from, until time.Duration)) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for last := s.Now(); ; {
+		Sleep(Period)
+		now := s.Now()
+		if time.Duration(now-last) > limit {
+			report(time.Duration(last), time.Duration(now))
+		}
+		last = now
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
 }

@@ -88,7 +88,7 @@ func (s *env) requireKilledBeforeGrant(proxy *docker.Proxy, node string, args ..
 	require.Contains(s.T, p.Output(), "the command gets SIGTERM, and SIGKILL in ")
 	require.Contains(s.T, p.Output(), "the command ended with status 137")
 	last := s.lastPrinted(p)
-	require.Less(s.T, last, next.At)
+	require.Less(s.T, reacted(last), next.At)
 	s.T.Logf("the last process ended %v before the grant", next.At.Sub(last).Round(time.Millisecond))
 	s.Unlock(hold)
 }

@@ -42,7 +42,9 @@ func setParallel(n int) {
 type withShared struct{ *testing.M }
 
 func (m withShared) Run() int {
+	stop := unscheduled.measure()
 	status := m.M.Run()
+	stop()
 	met, err := budgets.write(os.Stdout)
 	if err != nil || *strict && !met {
 		status = 1

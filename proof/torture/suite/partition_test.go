@@ -69,7 +69,7 @@ func (d *handovers) decide(atLeast float64) {
 		d.history[i].granted("successor", next.Claim, d.next[i].At)
 		d.history[i].requireNoOverlap()
 		both := d.history[i].inOrder()
-		slack := both[1].from.Sub(both[0].until)
+		slack := both[1].from.Sub(reacted(both[0].until))
 		least, most = min(least, slack), max(most, slack)
 	}
 	t.Logf("notified before the successor held: by %.2f T to %.2f T", least.Seconds()/d.timeout.Seconds(), most.Seconds()/d.timeout.Seconds())
@@ -160,54 +160,74 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 	})
 }
 
-// Its phases run beside each other and beside no other test: servers that are slow because others start cost the session what
-// is left of its timeout.
+// Its phases run beside each other and beside no other test of this package. A hold that is lost because a server or this process
+// did not run proves nothing: the phase is run again.
 func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
-	const timeout, phases = 4 * time.Second, 6
+	const phases, attempts = 6, 5
 	for phase := range phases {
 		t.Run(fmt.Sprintf("%d sixths of a period after a heartbeat", phase), func(t *testing.T) {
 			t.Parallel()
-			s := onThree(t)
-			servers := s.ensemble.Servers()
-			proxy := s.proxy(servers[phase%len(servers)])
-			beats := make(chan struct{}, 1)
-			client := s.Connect(recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
-				Heartbeat: func(e recipes.SessionEvent) {
-					if e.Err != nil {
-						return
-					}
-					select {
-					case beats <- struct{}{}:
-					default:
-					}
-				},
-			}}, proxy.Addr())
-			hold := s.Lock(s.Mutex(client, "lock"))
-			next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{SessionTimeout: timeout}), "lock"))
-			s.Waiting("lock", 2)
-
-			for range 3 { // the first may be from before the wait
-				await(s, beats)
+			for attempt := range attempts {
+				s := onThree(t)
+				servers := s.ensemble.Servers()
+				server := servers[phase%len(servers)]
+				stalls := s.stalls(server.Addr())
+				lost := s.rideOut(fmt.Sprint("lock-", attempt), s.proxy(server), float64(phase)/phases)
+				stall := stalls()
+				if lost == nil {
+					return
+				}
+				require.Greater(t, stall, shortestGap, "lost, although the server and this process ran: %v", lost)
+				t.Logf("server and process did not run for %v: %v", stall, lost)
 			}
-			<-time.After(timeout / 6 * time.Duration(phase) / phases)
-			proxy.Drop(docker.Both)
-			<-time.After(timeout / 4)
-			deadline := hold.Deadline()
-			proxy.Heal()
-			select {
-			case <-beats: // one that was answered before the partition
-			default:
-			}
-			select {
-			case <-beats:
-			case <-hold.Done():
-				require.Fail(t, "lost", "%v", hold.Err())
-			}
-			t.Logf("proved again %.2f T before the deadline", time.Until(deadline).Seconds()/timeout.Seconds())
-			require.NoError(t, hold.Check(s.Ctx))
-			require.False(t, next.Over())
-			s.Unlock(hold)
-			s.Unlock(next.Granted())
+			t.Log("not judged: the machine is too busy")
 		})
 	}
+}
+
+// rideOut partitions a holder for a quarter of its session timeout, in a phase of the period of its heartbeats, and returns why it
+// lost the lock, if it did.
+func (s *env) rideOut(name string, proxy *docker.Proxy, phase float64) (lost error) {
+	const timeout = 4 * time.Second
+	s.T.Helper()
+	beats := make(chan struct{}, 1)
+	client := s.Connect(recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
+		Heartbeat: func(e recipes.SessionEvent) {
+			if e.Err != nil {
+				return
+			}
+			select {
+			case beats <- struct{}{}:
+			default:
+			}
+		},
+	}}, proxy.Addr())
+	hold := s.Lock(s.Mutex(client, name))
+	next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{SessionTimeout: timeout}), name))
+	s.Waiting(name, 2)
+
+	for range 3 { // the first may be from before the wait
+		await(s, beats)
+	}
+	<-time.After(time.Duration(phase * float64(timeout/6)))
+	proxy.Drop(docker.Both)
+	<-time.After(timeout / 4)
+	deadline := hold.Deadline()
+	proxy.Heal()
+	select {
+	case <-beats: // one that was answered before the partition
+	default:
+	}
+	select {
+	case <-beats:
+	case <-hold.Done():
+		s.Unlock(next.Granted())
+		return hold.Err()
+	}
+	s.T.Logf("proved again %.2f T before the deadline", time.Until(deadline).Seconds()/timeout.Seconds())
+	require.NoError(s.T, hold.Check(s.Ctx))
+	require.False(s.T, next.Over())
+	s.Unlock(hold)
+	s.Unlock(next.Granted())
+	return nil
 }

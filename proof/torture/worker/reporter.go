@@ -7,7 +7,6 @@ package worker
 import (
 	"encoding/json"
 	"io"
-	"runtime"
 	"sync"
 	"time"
 
@@ -49,26 +48,10 @@ func (r *reporter) next() int {
 	return r.attempt - 1
 }
 
-// ClockPeriod is how often the clock thread reads the clock.
-const ClockPeriod = 5 * time.Millisecond
-
-// watchClock reports when this process was not scheduled, until done is closed. Its thread only reads the clock, and reports a
-// pause when it could not read it for longer than gap. It shares no lock with the rest of the process, except for the report.
+// watchClock reports when this process was not scheduled, until done is closed.
 func (r *reporter) watchClock(gap time.Duration, done <-chan struct{}) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	for last := r.time.Now(); ; {
-		clock.Sleep(ClockPeriod)
-		now := r.time.Now()
-		if time.Duration(now-last) > gap {
-			r.reportAt(last, history.Event{Kind: history.Paused})
-			r.reportAt(now, history.Event{Kind: history.Woke})
-		}
-		last = now
-		select {
-		case <-done:
-			return
-		default:
-		}
-	}
+	r.time.Gaps(gap, done, func(from, until time.Duration) {
+		r.reportAt(history.Instant(from), history.Event{Kind: history.Paused})
+		r.reportAt(history.Instant(until), history.Event{Kind: history.Woke})
+	})
 }

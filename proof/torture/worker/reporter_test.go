@@ -40,6 +40,6 @@ func TestClockThreadReportsGaps(t *testing.T) {
 	require.Equal(t, history.Paused, events[0].Kind)
 	require.Equal(t, history.Woke, events[1].Kind)
 	require.Equal(t, "c", events[0].Contender)
-	require.GreaterOrEqual(t, events[1].At-events[0].At, history.Instant(ClockPeriod)/2)
+	require.GreaterOrEqual(t, events[1].At-events[0].At, history.Instant(clock.Period)/2)
 	require.True(t, slices.IsSortedFunc(events, func(a, b history.Event) int { return int(a.At - b.At) }))
 }
