@@ -24,11 +24,10 @@ func TestFaultAtNoInstantBreaksPromiseOfLargeSession(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			for i := 0; i < instants && !enoughFailures(); i += ifRace(97, 24) {
-				runs.instants.Add(1)
+			atInstants(ifRace(97, 24), func(i int) {
 				p := crowdPlan(sweepTimeout*time.Duration(i)/instants, holder{at: 1, faults: fault})
 				runAndCheck(t, fmt.Sprintf("%s, instant %d", t.Name(), i), repeatFlags(p), p.Run)
-			}
+			})
 		})
 	}
 }
@@ -48,15 +47,14 @@ func TestDeletionAtNoInstantIsNotifiedLateOrEndsOtherClaims(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 150} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			for i := 0; i < instants && !enoughFailures(); i += ifRace(97, 12) {
-				runs.instants.Add(1)
+			atInstants(ifRace(97, 12), func(i int) {
 				p := crowdPlan(sweepTimeout*time.Duration(i)/instants, holder{at: 1, faults: fmt.Sprintf("c0 delete-crowd %d", n)})
 				flags := fmt.Sprintf("-run %q", t.Name())
 				runAndCheck(t, fmt.Sprintf("%s, instant %d", t.Name(), i), flags, func() ([]history.Event, error) {
 					events, err := p.Run()
 					return events, errors.Join(err, checkDeletions(events, n, sweepTimeout/6))
 				})
-			}
+			})
 		})
 	}
 }

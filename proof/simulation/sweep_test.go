@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -14,11 +15,23 @@ func TestFaultAtNoInstantBreaksPromise(t *testing.T) {
 			if replaying() {
 				t.Skip("the flags select one plan")
 			}
-			for i := 0; i < instants && !enoughFailures(); i += ifRace(17, 1) {
-				runs.instants.Add(1)
+			atInstants(ifRace(17, 1), func(i int) {
 				p := s.At(i)
 				runAndCheck(t, fmt.Sprintf("%s, instant %d", s.Name, i), repeatFlags(p), p.Run)
-			}
+			})
 		})
+	}
+}
+
+// atInstants calls run for one instant of step, and in a sample for one of eight of these, from a random one on.
+func atInstants(step int, run func(i int)) {
+	first := 0
+	if *every > 1 && !underRace {
+		step = min(8*step, instants)
+		first = rand.N(step)
+	}
+	for i := first; i < instants && !enoughFailures(); i += step {
+		runs.instants.Add(1)
+		run(i)
 	}
 }
