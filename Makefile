@@ -41,42 +41,55 @@ demo: bin/lockkeeper ## watch a leader lose its term and its stale write rejecte
 demo-real: bin/lockkeeper ## the same on a real ensemble of three
 	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- sh -c 'exec bin/lockkeeper demo --servers "$$ZK_SERVERS"'
 
-# Tests that compute run beside all others, at the lowest priority. Tests that mostly wait for servers and tests of the library and
-# its modules run at the same time. The last group judges when holders are notified, to fractions of a second. Each command
-# prints its time, and a failure does not keep the others from running.
+# Most tests wait, so all groups run at the same time. Tests that judge when holders are notified have the highest priority, because
+# they cannot judge what was not scheduled, and tests that compute have the lowest one. Each command prints its time, and a failure
+# does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@proof/torture/stores/install.sh # likewise
 	-@proof/page/chromium.sh # likewise
-	@$(IMAGE) failed=; \
-	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j2 test-servers test-library || failed=1; \
-	$(MAKE) --no-print-directory test-notified || failed=1; \
-	wait $$computed || failed=1; \
-	test -z "$$failed"
+	@go build -race ./... && cd proof && go build -race -o /dev/null ./torture/cmd/torture # once: the groups need the same packages
+	@$(IMAGE) $(MAKE) -k --no-print-directory -j5 test-notified test-servers test-library test-modules test-computed
 
 # run FOLDER COMMAND…
-RUN   = failed=; run() { dir=$$1; shift; begin=$$(date +%s); (cd "$$dir" && "$$@") || failed="$$failed $$dir"; \
-	echo "make $@: $$dir: $$(($$(date +%s) - begin)) s"; };
-DONE  = test -z "$$failed" || { echo "make $@: failed:$$failed"; exit 1; }
+RUN   = failed=; run() { what=$$1; dir=$$1; shift; for arg in "$$@"; do case "$$arg" in ./*) what="$$what $$arg" ;; esac; done; \
+	begin=$$(date +%s); (cd "$$dir" && exec nice -n $(NICE) "$$@") || failed="$$failed, $$what"; \
+	echo "make $@: $$what: $$(($$(date +%s) - begin)) s"; };
+DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
 RACE := go test -race -shuffle=on
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
-.PHONY: test-computed test-library test-notified test-servers
+.PHONY: test-computed test-library test-modules test-notified test-servers
 
-# One package at a time: two ensembles of five would overload two cores.
+test-notified: NICE = 0
+test-notified:
+	@$(RUN) run proof $(RACE) -timeout 20m ./torture/suite; \
+	run proof $(RACE) -timeout 20m ./torture/cmd/torture; \
+	$(DONE)
+
+# One package at a time: two ensembles of five would overload two cores. What these packages of the proof test runs with the race
+# detector in other packages: guards in fencing, clients in recipes. The clients of stores would take minutes to compile with it.
+test-servers: NICE = 5
 test-servers:
-	@$(RUN) run docker $(RACE) -p 1 -timeout 12m ./...; \
-	run proof $(RACE) -p 1 -timeout 20m ./torture/fences ./torture/stores ./torture/secured; \
+	@$(RUN) run docker $(RACE) -p 1 -timeout 20m ./...; \
+	for package in fences stores secured rivals cmd/rival; do \
+		run proof go test -shuffle=on -timeout 20m ./torture/$$package; \
+	done; \
 	run proof go test -shuffle=on ./deploy; \
 	$(DONE)
 
-# Examples and promises run on zktest with the race detector, and then on a real server without it. client-go would take minutes
-# to compile with it. The suite that compares zktest with a real server starts one. Of the proof, the packages run here that no other target names.
+# Examples and promises run on zktest with the race detector, and then on a real server without it. The suite that compares zktest
+# with a real server starts one. make check has run the tests of docs and internal/house.
+test-library: NICE = 10
 test-library:
-	@$(RUN) run . $(RACE) ./...; \
+	@$(RUN) run . $(RACE) $$(go list ./... | grep -v -e /docs$$ -e /internal/house$$); \
 	run . $(ENSEMBLE) -n 1 -- go test -shuffle=on -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
-	run service $(RACE) ./...; \
+	$(DONE)
+
+# client-go, the clients of clouds and the browser's would take minutes to compile with the race detector.
+test-modules: NICE = 10
+test-modules:
+	@$(RUN) run service $(RACE) ./...; \
 	run cmd/lockkeeper $(RACE) ./...; \
 	run examples $(RACE) ./...; \
 	run fencing/grpcfence $(RACE) ./...; \
@@ -84,21 +97,17 @@ test-library:
 	run election/clientgo go test -shuffle=on ./...; \
 	run trace/promtrace $(RACE) ./...; \
 	run trace/oteltrace $(RACE) ./...; \
-	run proof go test -shuffle=on ./clouds; \
-	run proof $(RACE) -p 1 -timeout 12m $$(cd proof && go list ./... | \
-		grep -v -e /clouds -e /deploy -e /fences -e /mutants -e /release -e /stores -e /secured -e /suite -e /cmd/torture); \
+	run proof go test -shuffle=on ./clouds ./page ./torture/evidence ./torture/pictures; \
+	run proof $(RACE) -p 1 -timeout 20m $$(cd proof && go list ./... | grep -v -E '/(clouds|deploy|evidence|fences|mutants|page|pictures|release|rivals?|secured|simulation|stores|suite|cmd/torture)$$'); \
 	$(DONE)
 
-# A sample: one frame of forty and one mutant of twelve, each time from a random one on, and the first plans. `make simulate`
-# runs all.
+# A sample: one frame of 120 and one mutant of twenty, each time from a random one on, and the first plans. `make simulate` runs
+# all, and a sample with the race detector.
+test-computed: NICE = 19
 test-computed:
-	@$(RUN) run proof nice -n 19 go test -shuffle=on -timeout 60m ./simulation -sim.every 40 -sim.seeds 600; \
-	run proof nice -n 19 go test -timeout 60m ./mutants -mutants.every 12; \
-	run proof nice -n 19 go test -shuffle=on ./release; \
-	$(DONE)
-
-test-notified:
-	@$(RUN) run proof $(RACE) -p 1 -timeout 12m ./torture/cmd/torture ./torture/suite; \
+	@$(RUN) run proof go test -shuffle=on -timeout 60m ./simulation -sim.every=120 -sim.seeds=200; \
+	run proof go test -timeout 60m ./mutants -mutants.every=20; \
+	run proof go test -shuffle=on ./release; \
 	$(DONE)
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only
@@ -106,7 +115,7 @@ examples: ## freeze a leader during its work, in each example, and see its stale
 	cd examples && go run ./controller -freeze
 
 simulate: ## try many plans of faults in fake time, cut each frame of each scenario, and run each mutant (SEEDS=20000)
-	cd proof && go test -timeout 0 ./simulation -sim.seeds $(SEEDS) && go test -timeout 0 ./mutants
+	cd proof && go test -timeout 0 ./simulation -sim.seeds $(SEEDS) && go test -race -timeout 0 ./simulation && go test -timeout 0 ./mutants
 
 # What comes of it goes to the folder that it names; the plan in it is run again with TORTURE='-plan FILE'. Load is
 # TORTURE='-waiters 50 -holds 1000'. The status is 1 if something was broken, 3 if a promise was never tested, and 4 if
