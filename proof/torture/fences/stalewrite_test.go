@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	trials       = 100 // of the guards whose state is on this machine
-	serverTrials = 20  // of the guards on servers
-	parallel     = 12  // trials at the same time: they mostly wait for sessions to expire
+	trials       = 36 // of the guards whose state is on this machine
+	serverTrials = 20 // of the guards on servers
+	parallel     = 12 // trials at the same time: they mostly wait for sessions to expire
 	oldSession   = 3 * time.Second
 	newSession   = 10 * time.Second // must not expire
 	attempts     = 5                // per trial: on a busy machine its preparation can fail
