@@ -202,9 +202,9 @@ image: ## prepare the server image, where there is an engine, and print its name
 	@$(if $(DEBIAN),exec docker/image.sh -release '$(DEBIAN)';) $(IMAGE) echo "$${ZK_TEST_IMAGE:-none needed: no container engine answers, or the environment names servers or Java}"
 
 # The folder of the binary is the context of the build, so that nothing else gets into the image. No registry is needed.
-service-image: ## build the image of the lock service, lockkeeper:local, which deploy/compose.yaml runs
+service-image: ## build the image of the lock service, lockkeeper:local, which service/deploy/compose.yaml runs
 	CGO_ENABLED=0 go build -C cmd/lockkeeper -trimpath -o ../../bin/image/lockkeeper .
-	docker build -f deploy/Dockerfile -t lockkeeper:local bin/image
+	docker build -f service/deploy/Dockerfile -t lockkeeper:local bin/image
 
 clean: ## remove what the targets have built
 	rm -rf bin

@@ -111,7 +111,7 @@ var nested = map[string]rule{
 	},
 	proof + "/deploy": {
 		tools:   []string{promtest, zktest},
-		because: "it contains only tests: the files of the folder deploy",
+		because: "it contains only tests: the files of service/deploy",
 	},
 	history: {
 		because: "all kinds of runs record histories, so it depends on none of them",

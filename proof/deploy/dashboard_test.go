@@ -30,7 +30,7 @@ func TestEachQueryOfTheServiceDashboardReturnsData(t *testing.T) {
 		"--token-keys=" + filepath.Join(folder, "keys"), "--audit=" + filepath.Join(folder, "audit.jsonl"),
 	})
 	contend(t, r.url)
-	s := promtest.Start(t, strings.TrimPrefix(r.url, "http://"), "prometheus/alerts.yml", "../docs/observability/alerts.yml")
+	s := promtest.Start(t, strings.TrimPrefix(r.url, "http://"), "prometheus/alerts.yml", "../../docs/observability/alerts.yml")
 	require.Empty(t, s.WithoutData(t.Context(), queries), "queries without data")
 
 	stuck, err := s.Query(t.Context(), `lockkeeper_oldest_hold_seconds{path!~"(.*/)?elections?(/.*)?"} > 0`)

@@ -23,9 +23,9 @@ var binary string
 // commandBound bounds each command that a test runs. On a busy machine the container engine takes a minute to start a project.
 const commandBound = 5 * time.Minute
 
-// The tests name files as they stand in the folder deploy.
+// The tests name files as they stand in service/deploy.
 func TestMain(m *testing.M) {
-	if err := os.Chdir("../../deploy"); err != nil {
+	if err := os.Chdir("../../service/deploy"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -40,7 +40,7 @@ func build(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(folder) }() // a file in the folder for temporary files does no harm
 	binary = filepath.Join(folder, "lockkeeper")
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-C", "../cmd/lockkeeper", "-trimpath", "-o", binary, ".")
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-C", "../../cmd/lockkeeper", "-trimpath", "-o", binary, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build lockkeeper: %v: %s", err, out)
