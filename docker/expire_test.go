@@ -38,7 +38,7 @@ func TestExpireEndsSessionOfAnotherClient(t *testing.T) {
 	})
 }
 
-// The value is that of `new Random(1 ^ 0xB3415C00L).nextBytes(b)` in Java.
+// The value is what `new Random(1 ^ 0xB3415C00L).nextBytes(b)` gives in Java.
 func TestSessionPasswordMatchesThatOfServers(t *testing.T) {
 	require.Equal(t, "054cc74a37327db215e702e20c73f005", hex.EncodeToString(sessionPassword(1)))
 }

@@ -148,7 +148,7 @@ func sweepNamespaces(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ip runs commands of iproute2's ip in a namespace, "" for that of this process, all in one
+// ip runs commands of iproute2's ip in a namespace, "" for the namespace of this process, all in one
 // process.
 func ip(ctx context.Context, namespace string, commands ...string) error {
 	args := []string{"-batch", "-"}

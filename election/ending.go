@@ -17,7 +17,7 @@ type ending struct {
 }
 
 // endingOf decides how a term ended: work is the error that the work returned, resigned
-// that of Resign, unhealthy that of a health check that failed, lost reports whether the
+// the error of Resign, unhealthy the error of a health check that failed, lost reports whether the
 // term was lost or handed over before it was resigned, and stopped whether Run's context is done, for cause.
 func endingOf(work, resigned, unhealthy error, lost, stopped bool, cause error) ending {
 	if errors.Is(resigned, recipes.ErrLost) {

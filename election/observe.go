@@ -27,7 +27,7 @@ import (
 // which it published them. A value that was shown lasts until the leader publishes another one or
 // another candidate leads.
 //
-// All observers of a client share two watches, on the leader's node and on that of its
+// All observers of a client share two watches, on the leader's node and on the node of its
 // value, however many candidates wait.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
@@ -46,7 +46,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			}
 			leader, found := leaderOf(front.Contender).withValue(value)
 			if !found && leader.Token == last.Token {
-				// The value is already that of the next leader, which Changed announces: until then, this
+				// The value already comes from the next leader, which Changed announces: until then, this
 				// one has the value that it was shown with.
 				leader = last
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Candidates of one client exclude each other as those of several clients do.
+// Candidates of one client exclude each other as candidates of several clients do.
 func TestTermsOfOneClientDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	s := recipetest.New(t)
@@ -77,7 +77,7 @@ func TestRunSurvivesAPanicByResigningFirst(t *testing.T) {
 	panicked, ok := c.Panicked.(*election.PanicError)
 	require.True(t, ok, "%v", c.Panicked)
 	require.ErrorIs(t, panicked, io.ErrUnexpectedEOF)
-	require.Contains(t, string(panicked.Stack), "(*WorkCall).Panics", "the stack is that of the work")
+	require.Contains(t, string(panicked.Stack), "(*WorkCall).Panics", "the stack shows the work")
 	s.Resign(next.Won())
 }
 

@@ -28,7 +28,7 @@ func TestOnlyLeaderThatIsNotDrainingIsReady(t *testing.T) {
 		require.NoError(s, b.Ready())
 		require.NoError(s, next.Resign(s.Context()))
 		term = s.lead(a)
-		require.NoError(s, a.Ready(), "the drain was that of the former term")
+		require.NoError(s, a.Ready(), "the drain belonged to the former term")
 		require.NoError(s, term.Resign(s.Context()))
 	})
 }

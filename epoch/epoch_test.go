@@ -92,7 +92,7 @@ func TestRefusedOperationIsNamedAndNothingIsWritten(t *testing.T) {
 		responses, err := e.Commit(s.Context(), set("half"), create(state), create("/new"))
 		require.ErrorIs(s, err, zk.ErrNodeExists)
 		require.NotErrorIs(s, err, fencing.ErrStale)
-		require.Len(s, responses, 3, "those of the caller's operations")
+		require.Len(s, responses, 3, "one for each operation of the caller")
 		require.ErrorIs(s, responses[1].Error, zk.ErrNodeExists)
 		s.requireState("none")
 

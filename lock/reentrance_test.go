@@ -45,7 +45,7 @@ func TestNestedLockJoinsHoldAndLastUnlockReleases(t *testing.T) {
 		_, err = mu.Holder(s.Context())
 		require.ErrorIs(s, err, lock.ErrNoHolder)
 		_, err = mu.Lock(ctx)
-		require.ErrorIs(s, err, recipes.ErrReleased, "the context is that of a hold that has ended")
+		require.ErrorIs(s, err, recipes.ErrReleased, "the context belongs to a hold that has ended")
 	})
 }
 

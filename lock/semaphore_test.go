@@ -131,7 +131,7 @@ func TestTwoAcquiresOfAllPermitsDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// The release that makes room is not that of the contender directly ahead.
+// Another contender than the one directly ahead makes room by its release.
 func TestReleaseOfAnyHolderLetsFirstWaiterIn(t *testing.T) {
 	bubble(t, func(s servers) {
 		var holds []*lock.Permits

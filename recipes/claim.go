@@ -33,7 +33,7 @@ type Claim struct{ hold } //nolint:unused // package claim calls its methods, by
 type hold = claim.Ref //nolint:unused // likewise
 
 // Token returns the claim's fencing token: the zxid with which its node was created.
-// It is greater than that of every earlier claim of the same path, within one
+// It is greater than the token of every earlier claim of the same path, within one
 // history of the ensemble. It does not change.
 func (c *Claim) Token() fencing.Token { return claim.Of(c).Token() }
 
@@ -91,7 +91,7 @@ func (c *Claim) Check(ctx context.Context) error { return claim.Of(c).Check(ctx)
 // Each op is a *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest or
 // *zk.CheckVersionRequest. Its path is absolute and below the client's namespace,
 // as in every other call; "/" is the namespace's own node. Commit does not change
-// ops. The responses are those of ops, in order; the String of a create is a path
+// ops. The responses are in the order of ops; the String of a create is a path
 // below the namespace as well.
 //
 // If the server refused an operation, the error is the server's, in an Error that

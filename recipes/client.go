@@ -70,7 +70,7 @@ func (c *Client) Close() error { return client.Of(c).Close() }
 // Conn returns the ZooKeeper client's connection of the current session, for the
 // caller's own requests. It is useless once that session is over: call Conn again.
 // Do not close it. The client's namespace does not apply. Nodes that it creates
-// as ephemeral are deleted with the session, like those of the claims.
+// as ephemeral are deleted with the session, like the nodes of claims.
 //
 // Its watches outlast a reconnection, and lose no event, unless the server refuses to set
 // them again (ThrottledOp): no caller learns of that. [Node.Watch] does.
@@ -91,8 +91,8 @@ func (c *Client) SessionTimeout() time.Duration { return client.Of(c).Newest().T
 // SessionID returns the id of the newest session, the one that the servers log.
 func (c *Client) SessionID() int64 { return client.Of(c).Newest().ID() }
 
-// OutstandingNodes returns how many nodes of this client may exist in its session: those of
-// waiters and holders, those of registrations, those whose create was not answered yet, and those
+// OutstandingNodes returns how many nodes of this client may exist in its session: nodes of
+// waiters and holders, of registrations, those whose create was not answered yet, and those
 // that are still to be deleted.
 func (c *Client) OutstandingNodes() int { return client.Of(c).Newest().Nodes.Outstanding() }
 

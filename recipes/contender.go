@@ -34,7 +34,7 @@ type Contender struct {
 // A Kind is a kind of contender.
 type Kind string
 
-// The kinds of contenders. Those of other libraries have none.
+// The kinds of contenders. Contenders of other libraries have none.
 const (
 	KindSession Kind = "session" // its node belongs to a session
 	KindLease   Kind = "lease"   // its node is persistent, and ends with its TTL

@@ -67,7 +67,7 @@ var ErrQueue = sentinel.ErrQueue
 //
 // Path is empty where an operation has none. Unwrap reaches the cause, so that
 // errors.Is finds the sentinels of this package, the errors of the ZooKeeper
-// client and those of a context.
+// client and the errors of a context.
 type Error struct {
 	Op   string // the operation: "connect", "join", "release", …
 	Path string // the node or server that it was for

@@ -41,7 +41,7 @@ var histories client.SessionSlot[atomic.Pointer[string]]
 //
 // It waits while no server can be reached, until ctx ends. A node that holds no
 // history id, or is ephemeral, is an error, and stays as it is. Other errors are
-// that of ctx, ErrClosed, and the server's error if it refuses a request. Concurrent calls, of several clients
+// the error of ctx, ErrClosed, and the server's error if it refuses a request. Concurrent calls, of several clients
 // too, return the same id.
 func (c *Client) History(ctx context.Context) (id string, err error) {
 	e := client.Of(c)

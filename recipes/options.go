@@ -79,7 +79,7 @@ type Options struct {
 	// Trace is notified of events in the client; nil for none.
 	Trace *Trace
 
-	// Dial makes the connections; the default is that of net.Dialer. It is called
+	// Dial makes the connections; the default is a net.Dialer. It is called
 	// anew, with the name and not an address, for each attempt. If it ignores ctx,
 	// or the Close of its connections blocks, that delays no claim's notification, but
 	// its goroutine can outlive Client.Close.

@@ -14,7 +14,7 @@ import (
 //
 // The functions are called one at a time, in the order of the events, on their own
 // goroutine: a slow one delays only those after it. While 1024 calls are waiting,
-// further events are dropped and counted, except those of Lost: see
+// further events are dropped and counted, except calls of Lost: see
 // Client.DroppedEvents. Client.Close waits for the queued calls. Code that must see
 // every change of the session uses Client.States.
 type Trace struct {
@@ -67,7 +67,7 @@ type Trace struct {
 	// answered.
 	Recovered func(QueueEvent) // Path, Found, Err
 	// Expired is called when this client has deleted the node of a lease that its holder
-	// had not renewed in time, or that of a claim that was revoked.
+	// had not renewed in time, or of a claim that was revoked.
 	Expired func(QueueEvent) // Node
 	// NotDeleted is called when a node could not be deleted yet. The client tries again.
 	NotDeleted func(QueueEvent) // Node, Err

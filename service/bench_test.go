@@ -40,7 +40,7 @@ const (
 	longTTL = `, "ttlMillis": 600000`
 )
 
-// A bench is one replica and a library's client over the same servers. The servers are those of ZK_SERVERS; without it,
+// A bench is one replica and a library's client over the same servers. ZK_SERVERS names the servers; without it,
 // they run in this process.
 type bench struct {
 	*replica

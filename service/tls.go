@@ -48,7 +48,7 @@ func (f *files) tlsConfig() *tls.Config {
 	}
 	config := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"h2", "http/1.1"}, // the server adds them to this configuration, not to that of a connection
+		NextProtos:     []string{"h2", "http/1.1"}, // the server adds them to this configuration, not to a connection's
 		GetCertificate: func(*tls.ClientHelloInfo) (*certificate, error) { return f.certificate.Get(), nil },
 	}
 	if f.clientCA != nil {

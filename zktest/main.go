@@ -105,7 +105,7 @@ func isOwned(line string) bool {
 	return slices.ContainsFunc(owned, func(prefix string) bool { return strings.HasPrefix(function, prefix) })
 }
 
-// begun reports whether a goroutine of a WaitGroup runs its function. Before, its stack is that of
+// begun reports whether a goroutine of a WaitGroup runs its function. Before, its stack is the stack of
 // WaitGroup.Go alone, and does not say whose function it is.
 func begun(stack []string) bool {
 	const header, call, creator = 1, 2, 2

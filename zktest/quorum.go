@@ -128,7 +128,7 @@ func (e *Ensemble) join(s *Server) {
 	e.checkQuorum()
 }
 
-// checkQuorum schedules the step-down of a leader that has no quorum. It cancels that of
+// checkQuorum schedules the step-down of a leader that has no quorum. It cancels the step-down of
 // a leader that has its quorum again, and forwards the waiting requests.
 func (e *Ensemble) checkQuorum() {
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// The callers of all functions in this file hold the ensemble's mu, except that of parse.
+// The callers of all functions in this file hold the ensemble's mu, except the caller of parse.
 
 // resolve records the leader's decision on the request.
 func (r *request) resolve(en entry) {

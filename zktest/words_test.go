@@ -27,7 +27,7 @@ func word(t *testing.T, e *zktest.Ensemble, addr, word string) string {
 	return text
 }
 
-// The expected texts are those of three real servers, except for addresses and folders.
+// The expected texts come from three real servers, except for addresses and folders.
 func TestFourLetterWordsOfEnsembleMatchZooKeepers(t *testing.T) {
 	e := zktest.Start(t, &zktest.Options{InMemory: true, Servers: 3, Tick: 200 * time.Millisecond})
 	at := e.Server(2).Addr()

@@ -32,7 +32,7 @@ import (
 type Options struct {
 	// Principal is the principal of the servers, if all have the same: "zookeeper/zk.example.org". The default is
 	// zookeeper/HOST for each, with its host as in the server list, which therefore must be the name in its
-	// principal and not an address. The realm is that of krb5.conf's [domain_realm] for the host, or the client's own.
+	// principal and not an address. The realm is what krb5.conf's [domain_realm] has for the host, or the client's own.
 	Principal string
 
 	_ struct{}

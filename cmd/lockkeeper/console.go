@@ -19,7 +19,7 @@ type console struct {
 }
 
 // run executes commands until ctx ends. The end of the input does not end it. Its error
-// is that of a write to out.
+// comes from a write to out.
 func (c *console) run(ctx context.Context, in io.Reader) error {
 	failBackgroundReads()
 	commands := readLines(ctx, in)

@@ -85,7 +85,7 @@ func runDemo(ctx context.Context, args *demoArguments, stdout io.Writer) error {
 	return err
 }
 
-// demo runs the scenario on the servers of the arguments. Its error is that of a write to
+// demo runs the scenario on the servers of the arguments. Its error comes from a write to
 // out, or of the servers in this process.
 func demo(ctx context.Context, args *demoArguments, out io.Writer) (ok bool, err error) {
 	target, err := targetFor(args)
@@ -96,7 +96,7 @@ func demo(ctx context.Context, args *demoArguments, out io.Writer) (ok bool, err
 	return play(ctx, target, out)
 }
 
-// play runs the scenario, and prints the verdict as the last line. Its error is that of a
+// play runs the scenario, and prints the verdict as the last line. Its error comes from a
 // write to out.
 func play(ctx context.Context, on *target, out io.Writer) (ok bool, err error) {
 	path := "/lockkeeper-demo/" + strings.ToLower(rand.Text()[:10])

@@ -102,7 +102,7 @@ func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []
 	return rows, nil
 }
 
-// row reads the holder of a queue, and all contenders only if some can hold beside others: then their number is not that of the
+// row reads the holder of a queue, and all contenders only if some can hold beside others: then their number differs from the number of the
 // waiters.
 func (c *connection) row(ctx context.Context, client *recipes.Client, l listed) (listRow, error) {
 	q, err := queue.New(client, l.path, nil)

@@ -27,7 +27,7 @@ import (
 // A candidacy is the task of exiting.
 type candidacy struct{ Election, Registered string }
 
-// exiting is a program as that of client-go's example: OnStoppedLeading exits the process. It stops at the first line that it
+// exiting is a program like client-go's example: OnStoppedLeading exits the process. It stops at the first line that it
 // reads, as other programs do at a SIGTERM. The node that it registers exists until its session has expired.
 var exiting = child.New("exiting", func(c candidacy) error {
 	ctx, stop := context.WithCancel(context.Background())

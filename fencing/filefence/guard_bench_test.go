@@ -44,7 +44,7 @@ func BenchmarkDo(b *testing.B) {
 			b.ReportMetric(0, "ns/op") // the sum of both has no meaning
 			b.ReportMetric(float64(took[0])/float64(b.N), "guarded-ns/op")
 			b.ReportMetric(float64(took[1])/float64(b.N), "bare-ns/op")
-			b.ReportMetric(float64(took[1])/float64(took[0]), "ratio") // the rate of guarded writes to that of bare ones
+			b.ReportMetric(float64(took[1])/float64(took[0]), "ratio") // the rate of guarded writes to the rate of bare ones
 		})
 	}
 }

@@ -47,7 +47,7 @@ func RequireToken(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isPreflight(r) {
-			// A token in the context of an outer handler is not that of this request.
+			// A token in the context of an outer handler does not belong to this request.
 			next.ServeHTTP(w, r.WithContext(fencing.WithHistory(fencing.WithToken(r.Context(), 0), "")))
 			return
 		}

@@ -32,7 +32,7 @@ func (s unconditional) Put(ctx context.Context, key string, body []byte, _ strin
 	}
 }
 
-// replacing is a store that honours the condition of a replacement, and ignores that of a creation.
+// replacing is a store that honours the condition of a replacement, and ignores the condition of a creation.
 type replacing struct{ objectfence.Store }
 
 func (s replacing) Put(ctx context.Context, key string, body []byte, replaces string) error {
@@ -42,7 +42,7 @@ func (s replacing) Put(ctx context.Context, key string, body []byte, replaces st
 	return unconditional(s).Put(ctx, key, body, replaces)
 }
 
-// creating is a store that honours the condition of a creation, and ignores that of a replacement.
+// creating is a store that honours the condition of a creation, and ignores the condition of a replacement.
 type creating struct{ objectfence.Store }
 
 func (s creating) Put(ctx context.Context, key string, body []byte, replaces string) error {

@@ -5,7 +5,7 @@ package background
 import "sync"
 
 // A Group is a set of goroutines that run code which may not return: a Dial of the options, the
-// Close of a connection, the parent of a claim's context. Unlike those of a
+// Close of a connection, the parent of a claim's context. Unlike the goroutines of a
 // sync.WaitGroup, one may begin while Wait waits, because the ZooKeeper client closes its
 // last connection at any time. The zero value is ready to use; it is safe for concurrent
 // use.

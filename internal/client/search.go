@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
-// Search returns those of unknown that exist, by nonce.
+// Search returns which of unknown exist, by nonce.
 //
 // It first sends a write that the server refuses: that write passes the quorum behind the
 // creates, so the listing that follows is complete. A node is identified by this session

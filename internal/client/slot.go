@@ -15,7 +15,7 @@ func (s *Slot[T]) Of(c *Client) *T {
 	return c.slots.get(s, func() any { return s.create(c) }).(*T)
 }
 
-// A SessionSlot is a value in each session. Its zero value is ready to use, and so is that of T.
+// A SessionSlot is a value in each session. Its zero value is ready to use, and so is T's.
 type SessionSlot[T any] struct{ _ byte } // an address of its own
 
 // Of returns the session's value.

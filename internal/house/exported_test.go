@@ -110,7 +110,7 @@ func namesIn(t *testing.T, dir string) (names []string) {
 	return slices.Compact(names)
 }
 
-// namesOf returns the exported names of a declaration. That of a method begins with the type.
+// namesOf returns the exported names of a declaration. A method's begins with the type.
 func namesOf(decl ast.Decl) (names []string) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:

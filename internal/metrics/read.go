@@ -9,7 +9,7 @@ import (
 )
 
 // Read calls set with each value of the client's Gauges and ReadCounters, and the values of the
-// metric's labels. It does no I/O. label is that of Trace: the values of paths that it gives the same
+// metric's labels. It does no I/O. label is Trace's: the values of paths that it gives the same
 // label are combined.
 func Read(client *recipes.Client, label func(path string) string, set func(m *Metric, value float64, labels ...string)) {
 	var all recipes.QueueState

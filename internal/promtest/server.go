@@ -80,7 +80,7 @@ func start(tb testing.TB, prometheus, target string, rules []string) (*Server, e
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // its status is that of the killed server
+		_ = cmd.Wait() // the status of the killed server
 	}()
 	tb.Cleanup(func() {
 		_ = input.Close()

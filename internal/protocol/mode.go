@@ -29,7 +29,7 @@ func (m Mode) separator() string {
 	return "-lock-"
 }
 
-// separators are what names of contenders have before the number: those of this package, Curator
+// separators are what names of contenders have before the number: this package's, Curator
 // and zk.Lock; Kazoo's locks; read/write locks of this package and Curator.
 var separators = []struct {
 	text string

@@ -23,7 +23,7 @@ func (o *Order) Decide(own Member, limit int) (d Decision, listed bool) {
 }
 
 // decidePermits is the grant rule of permits, a function of the listed names and the limit: the
-// contender is granted its permits if they fit beside those of all members ahead of it, holders
+// contender is granted its permits if they fit beside the permits of all members ahead of it, holders
 // and waiters. So it never takes permits that a waiter ahead needs, and each contender gets all of
 // its permits together: none holds some while it waits for others.
 //

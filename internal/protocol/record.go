@@ -15,9 +15,9 @@ import (
 // node ahead of it, so a label is a name and not for storing data.
 const MaxOwner = 4096
 
-// A Record is the data of a contender's node. That of a session's contender is written once,
+// A Record is the data of a contender's node. A contender of a session writes it once,
 // by the create, and again only if it is downgraded or revoked: a write wakes the contenders that
-// watch the node, and that of another client ends the claim. That of a lease is written again by
+// watch the node, and the record of another client ends the claim. The record of a lease is written again by
 // each renewal.
 type Record struct {
 	Format int       `json:"format"` // 1
@@ -88,7 +88,7 @@ func DecodeRecord(data []byte) Record {
 	return r
 }
 
-// Downgraded reports whether the record, of a contender of that mode, is that of a downgraded
+// Downgraded reports whether the record, of a contender of that mode, belongs to a downgraded
 // claim.
 func (r *Record) Downgraded(mode Mode) bool { return mode == Write && r.Format == 1 && r.Shared }
 

@@ -134,7 +134,7 @@ func (m moves) commit(kind changeKind, then phase) {
 	})
 }
 
-// read shows the client the ensemble's log up to any point that is not before that of its last read.
+// read shows the client the ensemble's log up to any point that is not before its last read.
 func (m moves) read(read func(w *world, a *actor)) {
 	for view := m.w.actors[m.client].view; view <= len(m.w.log); view++ {
 		m.next(func(w *world, a *actor) {

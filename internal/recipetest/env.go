@@ -42,7 +42,7 @@ type Env struct {
 	clients []*recipes.Client
 }
 
-// New returns an Env on the servers, or on those of ZK_SERVERS.
+// New returns an Env on the servers, or on the servers of ZK_SERVERS.
 func New(tb testing.TB, servers ...string) *Env {
 	tb.Helper()
 	if len(servers) == 0 {
@@ -202,7 +202,7 @@ func (s *Env) Nodes(name string) []string {
 	return s.list(s.ZK, name, true)
 }
 
-// Stat returns a node's Stat after a sync: this connection's server may lag behind that of the client under test.
+// Stat returns a node's Stat after a sync: this connection's server may lag behind the server of the client under test.
 func (s *Env) Stat(path string) *zk.Stat {
 	s.T.Helper()
 	_, err := s.ZK.Sync(path)

@@ -67,7 +67,7 @@ func (r *Ring) Append(ctx context.Context, data []byte) (name string, err error)
 		return "", &recipes.Error{Op: "append", Path: r.path, Err: err}
 	}
 	// A repeated create makes a second node. Their common beginning shows that they are one entry. Its digits cannot spell
-	// "lock", after which a number makes the name that of a contender.
+	// "lock", after which a number makes the name a contender's.
 	id := make([]byte, 10)
 	_, _ = rand.Read(id) // never fails
 	prefix := r.path + "/" + fmt.Sprintf("%x-", id)
@@ -178,7 +178,7 @@ func (r *Ring) list(ctx context.Context, s *client.Session) (kept, surplus []str
 	return kept, surplus, err
 }
 
-// newestEntries returns the names of the newest entries, up to size, and those of other entries.
+// newestEntries returns the names of the newest entries, up to size, and the names of other entries.
 // Of the nodes of one entry only the newest is kept. Other names are in neither.
 func newestEntries(names []string, size int) (kept, surplus []string) {
 	type node struct {

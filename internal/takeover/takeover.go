@@ -18,7 +18,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// breadcrumbSuffix is what the name of the node with the breadcrumb has after that of the queue.
+// breadcrumbSuffix is what the name of the node with the breadcrumb has after the name of the queue.
 const breadcrumbSuffix = "-breadcrumb"
 
 // A Takeover is what the contenders of a queue do between their grant and their return: they pass a
@@ -75,7 +75,7 @@ func (t *Takeover) take(ctx context.Context, c *recipes.Claim) (version int32, e
 		if !errors.As(err, &left) {
 			return version, err
 		}
-		// Without that, the breadcrumb could be that of the present holder: the claim's node can have
+		// Without that, the breadcrumb could be the present holder's: the claim's node can have
 		// been deleted before the read.
 		if err := c.Check(ctx); err != nil {
 			return 0, &recipes.Error{Op: "check", Path: claim.Of(c).Node().Parent, Err: &recipes.UnreleasedError{Former: left.Former, Err: err}}

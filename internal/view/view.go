@@ -61,7 +61,7 @@ func (v *View) Sync(ctx context.Context) error {
 func (v *View) Ended() error { return v.session.Ended() }
 
 // Wait waits until anything that was read may have changed. It returns at most once in T/48, so
-// that a burst of changes is read in few rounds. Its error is that of ctx, or the reason for the
+// that a burst of changes is read in few rounds. Its error is ctx's, or the reason for the
 // end of the session.
 func (v *View) Wait(ctx context.Context) error {
 	select {
@@ -140,7 +140,7 @@ func (v *View) Read(ctx context.Context, names []string) (map[string]recipes.Con
 	return contents, nil
 }
 
-// Await waits for the Changed of something that was read. Its error is that of Wait.
+// Await waits for the Changed of something that was read. Its error is Wait's.
 func (v *View) Await(ctx context.Context, changed <-chan struct{}) error {
 	select {
 	case <-changed:

@@ -58,7 +58,7 @@ func (w *Wire) login(h Hello) error {
 	return nil
 }
 
-// exchange sends a token, and returns that of the server's answer.
+// exchange sends a token, and returns the token of the server's answer.
 func (w *Wire) exchange(xid int32, token []byte) ([]byte, error) {
 	const header = 4 + 8 + 4 // xid, zxid, error
 	packet := make([]byte, 4, 4+12+len(token))

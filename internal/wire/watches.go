@@ -87,7 +87,7 @@ func (ws *watches) fired(event int32, path string) {
 	}
 }
 
-// requested returns the kind of watch that an answer sets to a request of op: that of a node that exists, and that of a
+// requested returns the kind of watch that an answer sets to a request of op: the watch of a node that exists, and the watch of a
 // node that does not. ok is false for an operation that sets no watch.
 func requested(op int32) (existing, missing watchKind, ok bool) {
 	switch op {

@@ -244,7 +244,7 @@ func (w *Wire) greet() (Hello, error) {
 	}, nil
 }
 
-// refuseOther turns the reply to a handshake into that of an expired session, if a server has opened another session than the
+// refuseOther turns the reply to a handshake into the reply for an expired session, if a server has opened another session than the
 // one that the client presented, as ClickHouse Keeper does at each reconnection. The client would take it for its own, and run
 // in it the requests of the one before, whose nodes go with that.
 func (w *Wire) refuseOther(hello []byte) (replaced bool) {

@@ -47,7 +47,7 @@ func Check(path string) error {
 	return nil
 }
 
-// CheckRecipe returns what is wrong with path as that of a lock, an election, a group, a barrier or an epoch, nil if nothing is. It sends
+// CheckRecipe returns what is wrong with path as the path of a lock, an election, a group, a barrier or an epoch, nil if nothing is. It sends
 // no request.
 //
 // A node whose name ends like a contender's, such as /orders/clock-1700000000, would be a contender of the queue above it, and would

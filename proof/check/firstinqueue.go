@@ -10,7 +10,7 @@ import (
 )
 
 // FirstInQueue: at the instant of a grant, no contender node created before the grant's node still exists, other than
-// those of readers before a reader's, and of permits before permits. That is exclusion in the ensemble's commit order, readers
+// other readers before a reader's, and permits before permits. That is exclusion in the ensemble's commit order, readers
 // and writers included, and it means that no contender overtakes another.
 var FirstInQueue = register(definition{
 	name:    "first-in-line",

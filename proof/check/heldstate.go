@@ -31,7 +31,7 @@ var HeldState = register(definition{
 	tests: func(t *timeline) int { return len(t.state(history.Wrote, history.Proclaimed)) },
 })
 
-// state returns the events of some kinds that concern the ensemble itself: of Wrote, not those of registers.
+// state returns the events of some kinds that concern the ensemble itself: of Wrote, not of registers.
 func (t *timeline) state(kinds ...history.Kind) []history.Event {
 	return slices.DeleteFunc(t.of(kinds...), func(e history.Event) bool { return e.Kind == history.Wrote && e.Write == 0 })
 }

@@ -47,7 +47,7 @@ func (h *hold) pauseAt(at, grace history.Instant) (_ interval, paused bool) {
 	return p, p.to == never || at <= p.to+grace
 }
 
-// conflicts reports whether a later grant of the path excludes that the hold still goes on: all do but those of readers,
+// conflicts reports whether a later grant of the path excludes that the hold still goes on: all do but grants of readers,
 // beside a reader or a writer that has begun to downgrade.
 func (h *hold) conflicts(later *hold) bool {
 	shared := h.granted.Shared || h.downgrading.Kind != "" && later.granted.At >= h.downgrading.At

@@ -46,7 +46,7 @@ func trueLeaders(t *timeline, found report) {
 	}
 }
 
-// precedes reports whether a leader's statement comes before another one: that of a former leader, an earlier value, or the
+// precedes reports whether a leader's statement comes before another one: a statement of a former leader, an earlier value, or the
 // same value before the leader drained.
 func precedes(e, other history.Event) bool {
 	return cmp.Or(

@@ -60,7 +60,7 @@ func (n *node) versions() []history.Event { return append([]history.Event{n.crea
 func (t *timeline) fronts() map[*node]history.ID {
 	front := map[*node]history.ID{}
 	for _, queue := range t.contenders {
-		ahead := history.ID(0)  // zxid of the last deletion of a node before those of the current transaction
+		ahead := history.ID(0)  // zxid of the last deletion of a node before the current transaction
 		behind := history.ID(0) // the same, these nodes included
 		for i, n := range queue {
 			if i > 0 && n.created.Zxid > queue[i-1].created.Zxid {

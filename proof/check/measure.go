@@ -10,7 +10,7 @@ import (
 )
 
 // Numbers summarize a history. They also count contenders on ensembles whose commit order is unknown. A holder holds from
-// the instant of its grant to that of its notification or of its own release. It is running unless it has recorded a
+// the instant of its grant to its notification or its own release. It is running unless it has recorded a
 // pause. All instants are readings of the holders' own clocks. Documents contain the JSON names, which do not change.
 type Numbers struct {
 	Asked    int                   `json:"asked"`
@@ -25,7 +25,7 @@ type Numbers struct {
 	LateNotifications int             `json:"late_tellings"`
 	LongestDelay      history.Instant `json:"latest_telling"`
 	// StaleBeliefs counts holders that believed, while they were running, that they held a lock that had been granted to
-	// another client: those of LateNotifications, and those that were not running at first and did not notice within T/24
+	// another client: the LateNotifications, and those that were not running at first and did not notice within T/24
 	// after they ran again. LongestStaleBelief is the longest such interval, without the time in which the holder was not
 	// running. See SoleHolder.
 	StaleBeliefs       int             `json:"stale_beliefs"`
@@ -53,7 +53,7 @@ type Numbers struct {
 	// Leases says what became of the grants that were leases. Their holders are callers of the lock service.
 	Leases Leases `json:"leases,omitzero"`
 
-	// FallingTokens counts grants whose token is not greater than that of the previous grant of the path: the findings of
+	// FallingTokens counts grants whose token is not greater than the token of the path's previous grant: the findings of
 	// RisingTokens.
 	FallingTokens int `json:"falling_tokens"`
 	// NodesLeft counts contender nodes at the end.
@@ -199,7 +199,7 @@ func (t *timeline) lastInstant() history.Instant {
 	return t.observed[len(t.observed)-1].At
 }
 
-// unansweredRequests returns the requests that have no answer, not even an error. It skips those of crashed contenders.
+// unansweredRequests returns the requests that have no answer, not even an error. It skips requests of crashed contenders.
 func unansweredRequests(t *timeline) []history.Event {
 	var unanswered []history.Event
 	for _, asked := range t.unanswered {

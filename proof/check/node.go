@@ -21,7 +21,7 @@ type node struct {
 	hold       *hold         // the last that was granted on it, nil if none was
 }
 
-// sharedAt reports whether the node was that of a reader at an instant.
+// sharedAt reports whether the node was a reader's at an instant.
 func (n *node) sharedAt(at history.Instant) bool {
 	_, number, found := cutLast(path.Base(n.created.Node), readerSeparator)
 	return found && len(number) >= 10 || n.downgraded.Kind != "" && n.downgraded.At <= at
@@ -74,7 +74,7 @@ func isContender(e history.Event) bool {
 // separators end the names of contenders, before the number: of locks, and of writers and readers.
 var separators = []string{"lock-", "__lock__", "__WRIT__", readerSeparator}
 
-// readerSeparator is that of readers.
+// readerSeparator is in the names of readers.
 const readerSeparator = "__READ__"
 
 // cutLast is strings.Cut at the last separator.

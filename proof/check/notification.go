@@ -8,7 +8,7 @@ import "github.com/lockkeeper/lockkeeper/proof/history"
 // clock every T/24.
 func (t *timeline) grace() history.Instant { return t.run.Timeout/24 + t.run.Grace }
 
-// believedUntil returns the instant until which the holder believed that it held the lock: that of its notification, of its
+// believedUntil returns the instant until which the holder believed that it held the lock: the instant of its notification, of its
 // own release, or of its crash.
 func (h *hold) believedUntil() history.Instant {
 	if h.crashed && h.releasing.Kind != "" {

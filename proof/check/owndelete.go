@@ -31,7 +31,7 @@ var OwnDelete = register(definition{
 })
 
 // recurs reports whether another node can get the name of this one. Lockkeeper's names are <czxid of the parent, base
-// 36>-lock-<number>, with -__WRIT__ or -__READ__ in a read/write lock. They recur if the czxid is that of an earlier parent, or
+// 36>-lock-<number>, with -__WRIT__ or -__READ__ in a read/write lock. They recur if the czxid belongs to an earlier parent, or
 // if the number is at the end of the counter's range and the name contains no nonce.
 func (t *timeline) recurs(n *node) bool {
 	name := path.Base(n.created.Node)

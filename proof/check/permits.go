@@ -10,7 +10,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/proof/history"
 )
 
-// PermitsWithinLimit: at the transaction that grants permits, they and those of all contender nodes created before that still
+// PermitsWithinLimit: at the transaction that grants permits, they and the permits of all contender nodes created before that still
 // exist, holders or not, are within the limit that is stored then, in the ensemble's commit order. A contender without a
 // weight counts as the limit. FirstInQueue does not apply between contenders that have weights. Nothing is excused.
 var PermitsWithinLimit = register(definition{

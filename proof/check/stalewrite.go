@@ -10,7 +10,7 @@ type Reason string
 const (
 	// Paused: the holder was not scheduled when the path was granted again, and wrote when it was scheduled again.
 	Paused Reason = "paused"
-	// ByOperator: an operator deleted the holder's node, or that of the next holder.
+	// ByOperator: an operator deleted the holder's node, or the next holder's.
 	ByOperator Reason = "by-hand"
 	// NotifiedAndWrote: the holder was notified in time, and had a write in flight.
 	NotifiedAndWrote Reason = "told"

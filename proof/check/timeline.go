@@ -34,7 +34,7 @@ type timeline struct {
 	byPath     map[string][]*hold         // in the order of their grants
 	byZxid     map[history.ID][]*node     // by the zxid of their creation
 	children   map[string][]*node         // nodes by their parent, in the order of their creation
-	contenders map[string][]*node         // those of children that are contenders
+	contenders map[string][]*node         // of children that are contenders
 	groups     map[string]bool            // paths of groups
 	doubles    map[string]bool            // paths of double barriers
 	cleared    map[string]int             // see settled
@@ -99,8 +99,8 @@ func (t *timeline) margin() history.Instant {
 	return t.run.Timeout / 8
 }
 
-// resolution is how much earlier or later than their lines the ensemble may have committed nodes. Blur is that of the servers'
-// clocks; the comparison of their clocks with that of the contenders can be as much off.
+// resolution is how much earlier or later than their lines the ensemble may have committed nodes. Blur is the error of the servers'
+// clocks; the comparison of their clocks with the contenders' clock can be as much off.
 func (t *timeline) resolution() history.Instant { return 2 * t.run.Blur }
 
 // flight returns the greatest age of an answer. The client leaves a server that answers nothing for 5T/24; an isolated one

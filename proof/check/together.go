@@ -93,7 +93,7 @@ func (t *timeline) outlivesNode(h *hold, members []*hold, found report) {
 func (t *timeline) cleanUp() history.Instant { return 8 * t.run.Timeout }
 
 // abandonedNodes reports the nodes that failed requests for several locks have left. A node does not name its request: it can be
-// that of any request of its contender for the path that was under way, so it must be gone when all of these have ended.
+// the node of any request of its contender for the path that was under way, so it must be gone when all of these have ended.
 func (t *timeline) abandonedNodes(together map[int][]*hold, found report) {
 	requests := t.requests(together)
 	for _, n := range t.nodes {

@@ -38,7 +38,7 @@ func TestNodeOfFailedRequestForSeveralLocksMustGoUnlessExcused(t *testing.T) {
 		}, true},
 		"another request of the contender may have created it": {func(e []history.Event) []history.Event { return append(e, request, answer) }, false},
 		"another request of the contender was never answered":  {func(e []history.Event) []history.Event { return append(e, request) }, false},
-		"its session is not known to be that of the contender": {func(e []history.Event) []history.Event {
+		"its session is not known to be the contender's": {func(e []history.Event) []history.Event {
 			return slices.DeleteFunc(e, func(e history.Event) bool { return e.Attempt == 1 })
 		}, false},
 	} {

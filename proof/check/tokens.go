@@ -2,7 +2,7 @@
 
 package check
 
-// RisingTokens: the tokens of a path rise from grant to grant. Those of readers only rise from writer to reader and from
+// RisingTokens: the tokens of a path rise from grant to grant. Tokens of readers only rise from writer to reader and from
 // reader to writer. A grant that was recorded after its node was gone, and is excused for that, is not checked.
 var RisingTokens = register(definition{
 	name:    "rising-tokens",

@@ -85,7 +85,7 @@ func (p *project) run(args ...string) string {
 	return strings.TrimSpace(output(p.t, p.env, p.command[0], append(p.command[1:len(p.command):len(p.command)], args...)...))
 }
 
-// A container is that of one replica.
+// A container runs one replica.
 type container struct {
 	t   *testing.T
 	id  string

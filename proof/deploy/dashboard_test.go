@@ -69,7 +69,7 @@ func contend(t *testing.T, url string) {
 			for i := 0; ctx.Err() == nil; i++ {
 				request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/locks/team/"+key+"/"+action, strings.NewReader(fmt.Sprintf(body, i)))
 				if err != nil {
-					panic(err) // the URL is that of the test
+					panic(err) // the test's own URL
 				}
 				request.Header.Set("Authorization", "Bearer "+token)
 				request.Header.Set("Content-Type", "application/json")

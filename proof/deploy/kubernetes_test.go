@@ -152,7 +152,7 @@ func TestPodHasNoPrivileges(t *testing.T) {
 	pod, c := m.pod(), m.container()
 	require.True(t, *pod.SecurityContext.RunAsNonRoot)
 	require.Contains(t, string(read(t, "Dockerfile")), "USER 65532:65532")
-	require.Equal(t, int64(65532), *pod.SecurityContext.RunAsUser, "that of the image")
+	require.Equal(t, int64(65532), *pod.SecurityContext.RunAsUser, "the image's user")
 	require.Equal(t, int64(65532), *pod.SecurityContext.FSGroup, "the replica can read its files")
 	require.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
 	require.False(t, *pod.AutomountServiceAccountToken)

@@ -11,7 +11,7 @@ import (
 // A Cause is the reason for which a session, a node or a grant ended.
 type Cause string
 
-// Causes. Those of a Notified event name errors of package recipes. Values do not change: kept histories contain them.
+// Causes. The cause of a Notified event names an error of package recipes. Values do not change: kept histories contain them.
 const (
 	// ByRequest is a delete or a close that a client requested.
 	ByRequest Cause = "request"
@@ -25,9 +25,9 @@ const (
 
 	// Done is the cause of an Answered whose transaction was carried out.
 	Done Cause = "done"
-	// Refused is that of a transaction that was not carried out, and will not be.
+	// Refused is the outcome of a transaction that was not carried out, and will not be.
 	Refused Cause = "refused"
-	// Unknown is that of a transaction that may or may not have been carried out.
+	// Unknown is the outcome of a transaction that may or may not have been carried out.
 	Unknown Cause = "unknown"
 
 	Expired    Cause = "expired"  // recipes.ErrSessionExpired

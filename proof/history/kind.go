@@ -13,7 +13,7 @@ var (
 	// is known: an answer can be delayed on the network, or come from a server that lags. Blur bounds how much later than
 	// the instant of its line the ensemble may have committed something, because its servers' clocks are coarser than the
 	// contenders' clock. Delay is the lock-delay of all contenders, which also fence, 0 if they have none. Path is
-	// the only path on which they have it, missing if it is that of all. Text is what repeats the run.
+	// the only path on which they have it, missing if it is everyone's. Text is what repeats the run.
 	Run = kind("run", timeout, tick)
 	// Note is a comment for readers: Text. In a history that must be rejected, Breaks lists the rules that it breaks.
 	Note = kind("note", text)
@@ -26,7 +26,7 @@ var (
 	// Granted is recorded as soon as the contender knows of the grant: Contender, Attempt, Path, Token [Node, Session,
 	// Deadline, Shared]. Shared is set for a reader. Session is missing where the contender cannot be sure of it. Deadline is
 	// the instant at which the claim ends unless another proof of liveness extends it, as the client stated it at the grant;
-	// that of a lease is the end of its validity.
+	// the Deadline of a lease is the end of its validity.
 	Granted = kind("granted", contender, attempt, path, token)
 	// Downgrading is recorded before a writer downgrades its grant, which is shared from some instant after that, or not at
 	// all: Contender, Attempt, Path.
@@ -60,7 +60,7 @@ var (
 	Claimed = kind("claimed", path, node, zxid, epoch)
 
 	// Registered is recorded when a contender's client states that its member of a group is registered: Contender, Path,
-	// Node, Session. Path is that of the group.
+	// Node, Session. Path is the group's.
 	Registered = kind("registered", contender, path, node, session)
 	// Listed is recorded when a contender has got the members of a group: Contender, Path [Zxid, Text]. Zxid is the revision,
 	// missing if the group's node is. Text contains the ids, separated by spaces.
@@ -73,26 +73,26 @@ var (
 	Stored = kind("stored", path, node, zxid, text)
 
 	// Fenced is recorded before a contender states that a former holder, which did not release, can do no harm any more:
-	// Contender, Path, Token. Token is that of the former holder.
+	// Contender, Path, Token. Token is the former holder's.
 	Fenced = kind("fenced", contender, path, token)
 	// Proclaimed is what a leader publishes, as the ensemble committed it: Path, Node, Zxid, Token [Session, Write, Text]. Write
-	// is that of the Sent with the text "proclaim" whose value it is, missing if there is no value. The text is "draining" or
+	// belongs to the Sent with the text "proclaim" whose value it is, missing if there is no value. The text is "draining" or
 	// missing.
 	Proclaimed = kind("proclaimed", path, node, zxid, token)
 	// HandedOver is the hand-over of a leader's term, as the ensemble committed it: Path, Node, Zxid, Token, Text [Session]. Token
-	// is that of the term, and Text the name of the candidate's node that is to lead next.
+	// is the term's, and Text the name of the candidate's node that is to lead next.
 	HandedOver = kind("handed-over", path, node, zxid, token)
 	// Observed is recorded when an observer of an election is shown a leader: Contender, Path, Token [Write, Text]. Write and
-	// Text are those of Proclaimed.
+	// Text are as in Proclaimed.
 	Observed = kind("observed", contender, path, token)
-	// Waiting is recorded before a contender waits for a barrier: Contender, Path. Path is that of the node which exists while
+	// Waiting is recorded before a contender waits for a barrier: Contender, Path. Path is the node which exists while
 	// the barrier is set.
 	Waiting = kind("waiting", contender, path)
 	// Passed is recorded when that wait has succeeded: Contender, Path.
 	Passed = kind("passed", contender, path)
 	// Entering is recorded before a contender enters a double barrier: Contender, Path.
 	Entering = kind("entering", contender, path)
-	// Entered is recorded when it has: Contender, Path, Node, Limit. Node is that of the member, below the node of its round,
+	// Entered is recorded when it has: Contender, Path, Node, Limit. Node is the member's, below the node of its round,
 	// which is below Path. Limit is the size of the barrier.
 	Entered = kind("entered", contender, path, node, limit)
 	// Leaving is recorded before the contender leaves: Contender, Path, Node.
@@ -116,9 +116,9 @@ var (
 	// Created is the creation of a node, as the ensemble committed it: Node, Zxid [Session, Lease, Held]. Session is 0 for a
 	// node that does not end with a session, unless the node is a lease; Lease is then the TTL that it was created with.
 	Created = kind("created", node, zxid)
-	// Downgraded is the write by which a contender's node became that of a reader: Node, Zxid [Session].
+	// Downgraded is the write by which a contender's node became a reader's: Node, Zxid [Session].
 	Downgraded = kind("downgraded", node, zxid)
-	// Deleted is its deletion: Node, Zxid, Cause [Session]. Session is that of the request, or the one that ended.
+	// Deleted is its deletion: Node, Zxid, Cause [Session]. Session sent the request, or is the one that ended.
 	Deleted = kind("deleted", node, zxid, cause)
 	// Renewed is a later write of a contender's record, as the ensemble committed it: Node, Zxid [Session, Lease, Held,
 	// Cause]. Lease is the TTL from then on. The cause Revoked marks the record of a contender that was revoked.

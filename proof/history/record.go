@@ -12,7 +12,7 @@ type Record struct {
 	Lease   Instant // TTL of a lease, 0 of another contender
 	Held    bool    // the lease is written as held
 	Revoked bool
-	Shared  bool // that of a writer which was downgraded
+	Shared  bool // of a writer which was downgraded
 }
 
 // RecordOf parses the data of a node independently of package recipes. ok is false if it is no contender's record.

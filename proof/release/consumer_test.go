@@ -41,7 +41,7 @@ func newConsumer(t *testing.T) consumer {
 		"GOSUMDB=off", // the modules of the working tree are in no checksum database
 		"GOWORK=",
 		"GOBIN="+filepath.Join(dir, "bin"),
-		// A module cache apart from that of this machine, which must not take the working tree for v0.1.0.
+		// A module cache apart from this machine's, which must not take the working tree for v0.1.0.
 		"GOMODCACHE="+filepath.Join(shared, "mod"),
 		// With -trimpath a package in a temporary folder is compiled once, and not in each test run.
 		"GOFLAGS=-modcacherw -trimpath",

@@ -129,13 +129,13 @@ func (w *World) until(rule *zktest.Interceptor) {
 	w.rules = append(w.rules, rule)
 }
 
-// serverFaults maps the faults of a server in plans to those of zktest.
+// serverFaults maps the faults of a server in plans to zktest's.
 var serverFaults = map[string]string{
 	"stop": "kill", "start": "start", "wipe": "wipe", "cut-from-leader": "isolate", "mend": "heal", "refuse": "refuse", "accept": "accept",
 	"mute": "hang", "unmute": "answer", "hold": "hold", "release": "release", "delay": "delay", "lag": "lag",
 }
 
-// treeFaults maps the other faults of the ensemble in plans to those of zktest.
+// treeFaults maps the other faults of the ensemble in plans to zktest's.
 var treeFaults = map[string]string{"depose": "isolate-leader", "plant-counter": "set-counter", "reap": "check-containers"}
 
 // zktestFault translates a fault of the ensemble from a plan. Kept histories contain plans, so plans keep their names and count

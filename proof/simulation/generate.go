@@ -49,7 +49,7 @@ func draw(seed uint64, leases bool) Plan {
 	for range pick(g, 3, 6, 6, 12, 24) {
 		g.fault()
 	}
-	// Each part has a stream of its own, so that the draws of one do not depend on those of another.
+	// Each part has a stream of its own, so that the draws of one do not depend on another's.
 	stream := func(n uint64) *generator {
 		g.Rand = rand.New(rand.NewPCG(seed, n)) //nolint:gosec // likewise
 		return g

@@ -108,7 +108,7 @@ func (p *Process) semaphore(path string) (*lock.Semaphore, error) {
 	})
 }
 
-// permits turns some operations of some plans into those of semaphores, on the same paths.
+// permits has some operations of some plans use semaphores, on the same paths.
 func (g *generator) permits() {
 	if g.IntN(4) > 0 {
 		return

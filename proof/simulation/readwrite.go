@@ -102,7 +102,7 @@ func (p *Process) rwMutex(path string) (*lock.RWMutex, error) {
 	return once(p, path, func() (*lock.RWMutex, error) { return lock.NewRW(p.client, path, &lock.RWOptions{Owner: p.name}) })
 }
 
-// readWrite turns some operations of some plans into those of read/write locks, on the same paths.
+// readWrite has some operations of some plans use read/write locks, on the same paths.
 func (g *generator) readWrite() {
 	if g.IntN(3) > 0 {
 		return

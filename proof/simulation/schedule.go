@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/schedule"
 )
 
-// interval is that of the schedule of all scenarios: several activations pass in a session timeout.
+// interval belongs to the schedule of all scenarios: several activations pass in a session timeout.
 const interval = schedule.Every(time.Second)
 
 // runActivations is a replica of the schedule for d, in which each run takes busy.

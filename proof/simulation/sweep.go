@@ -108,7 +108,7 @@ func staleLeader(instant time.Duration) Plan {
 	return p
 }
 
-// contested has the distant c0 claim an epoch after that of c1, while an operator writes one.
+// contested has the distant c0 claim an epoch after c1's, while an operator writes one.
 func contested(instant time.Duration) Plan {
 	const t = sweepTimeout
 	p := Plan{

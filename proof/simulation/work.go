@@ -198,7 +198,7 @@ type holding interface {
 
 // recordGrantedAs is recordGranted for a claim of a holding.
 func (p *Process) recordGrantedAs(by history.Event, claim *recipes.Claim, of holding) (notified <-chan struct{}, ok bool) {
-	// While the claim has not ended, the client's newest session is that of the claim: a session that ends closes its claims
+	// While the claim has not ended, the client's newest session is the claim's: a session that ends closes its claims
 	// before the client opens another.
 	if session := p.client.SessionID(); claim.Err() == nil {
 		by.Session = history.ID(session)

@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A worker runs its steps one after the other: those of a process, or of a caller.
+// A worker runs its steps one after the other: the steps of a process, or of a caller.
 type worker struct {
 	process *Process
 	caller  *Caller // nil: of a process

@@ -10,7 +10,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/proof/history"
 )
 
-// leaseCreated completes the creation of a node that does not end with its session. Only that of a lease has a session.
+// leaseCreated completes the creation of a node that does not end with its session. Only the creation of a lease has a session.
 func (o *ordering) leaseCreated(e *history.Event, data []byte) {
 	r, ok := history.RecordOf(data)
 	if !ok || r.Lease == 0 {

@@ -165,7 +165,7 @@ func (o *operator) exists(ctx context.Context, path string) (exists bool, err er
 	return exists, err
 }
 
-// The sequence counter stops at counterEnd; that of the counted path starts at counterPlanted.
+// The sequence counter stops at counterEnd; on the counted path it starts at counterPlanted.
 const (
 	counterEnd     = math.MaxInt32
 	counterPlanted = counterEnd - 300

@@ -70,7 +70,7 @@ var (
 	// Servers do not reap the counted path, and deleting it resets its counter.
 	containerParam = oneOf("path", func(d generator) string { return d.opts.containers()[d.IntN(3)] }, (*Options).containers)
 
-	// A path, or that of a contender that holds it when it is revoked.
+	// A path, or the path of a contender that holds it when it is revoked.
 	revokedParam = oneOf("path", func(d generator) string {
 		if d.IntN(2) == 0 {
 			return holderTarget

@@ -16,7 +16,7 @@ import (
 )
 
 // reaping returns how long a path must stay unused until its parent node is reaped: its queue must drain, and servers check
-// once a second. A queue with leases takes longer: those of holders that are partitioned must expire first.
+// once a second. A queue with leases takes longer: the leases of partitioned holders must expire first.
 func reaping(o *Options) (least, most time.Duration) {
 	least, most = sixteenthsOfT(12, 24)(o)
 	if o.Replicas > 0 {

@@ -14,7 +14,7 @@ import (
 )
 
 func Example() {
-	url, stop := development() // or that of your service
+	url, stop := development() // or the URL of your service
 	defer stop()
 	locks, err := client.New(url, nil)
 	if err != nil {

@@ -84,7 +84,7 @@ func ourMutex(t *testing.T, client *recipes.Client, path string) []func(*testing
 	}}
 }
 
-// ourRWMutex returns those of an RWMutex: a writer, after which a reader requires that the number stays, and a writer that is
+// ourRWMutex returns the contenders of an RWMutex: a writer, after which a reader requires that the number stays, and a writer that is
 // downgraded to such a reader.
 func ourRWMutex(t *testing.T, client *recipes.Client, path string) []func(*testing.T, string) {
 	t.Helper()

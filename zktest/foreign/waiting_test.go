@@ -14,7 +14,7 @@ import (
 // maxWait bounds each wait. No test measures it.
 const maxWait = 2 * time.Minute
 
-// bounded returns the test's context with a deadline before that of go test.
+// bounded returns the test's context with a deadline before go test's.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), maxWait)

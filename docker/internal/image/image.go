@@ -137,7 +137,7 @@ func obtain(ctx context.Context, cli client.APIClient, name string) error {
 		}
 		return fmt.Errorf("pull image %s: %w", name, err)
 	}
-	// The stream of a failed pull ends like that of a successful one.
+	// The stream of a failed pull ends like the stream of a successful one.
 	if _, err := cli.ImageInspect(ctx, name); err != nil {
 		return fmt.Errorf("pull image %s: %w", name, err)
 	}

@@ -19,7 +19,7 @@ var ErrNoHistory = errors.New("this checkout has no complete history in which to
 // unknownCode is the Code of a run whose document records no tree hashes and names a commit that is not in the history.
 const unknownCode = "in no commit"
 
-// Locate sets the Code of each run: how many commits ago the folders of the product were last those of the run, in the history
+// Locate sets the Code of each run: how many commits ago the folders of the product were last as in the run, in the history
 // of the checkout at dir. It returns an error that names each document whose code no commit has.
 // A document that records no tree hashes is located by its commit.
 func (r *Runs) Locate(dir string) error {

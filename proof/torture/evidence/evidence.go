@@ -42,7 +42,7 @@ type Runs struct {
 	Aimed    []Run // likewise, with few kinds of faults
 }
 
-// Read reads the documents of a folder: those of long runs of this library in the folder itself, those of the lock service in
+// Read reads the documents of a folder: long runs of this library in the folder itself, runs of the lock service in
 // "service", the others in "compared" and "aimed".
 func Read(dir string) (*Runs, error) {
 	r := &Runs{}
@@ -75,7 +75,7 @@ func Read(dir string) (*Runs, error) {
 	return r, nil
 }
 
-// read reads the documents of one folder, those of this library first.
+// read reads the documents of one folder, this library's first.
 func read(dir, folder string) ([]Run, error) {
 	files, err := filepath.Glob(filepath.Join(dir, folder, "*.json"))
 	if err != nil {

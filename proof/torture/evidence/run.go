@@ -106,7 +106,7 @@ func (r Run) Overlaps() (n int) {
 	return n
 }
 
-// IsRecorded reports whether the document records how often each promise was tested. Those of earlier runs do not.
+// IsRecorded reports whether the document records how often each promise was tested. Documents of earlier runs do not.
 func (r Run) IsRecorded() bool { return len(r.Promises) > 0 }
 
 // Tested returns how often a promise was tested in the run, with the verdict unless that is valid, as text.

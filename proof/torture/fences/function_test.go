@@ -185,7 +185,7 @@ func TestRefusedAdmitChangesNothingThoughTheCallerCommits(t *testing.T) {
 		require.EqualValues(t, 9, newest)
 		require.NoError(t, e.Write(t.Context(), "ledger", 9, "nine again"))
 
-		// A row without a history does not adopt that of a rejected token.
+		// A row without a history does not adopt the history of a rejected token.
 		require.NoError(t, guardIn(t, s, nil).Do(t.Context(), "page", 9, nothing))
 		require.NoError(t, inTx(t, e, func(ctx context.Context, tx *sql.Tx) error {
 			require.ErrorIs(t, e.guard.Admit(ctx, tx, "page", 7), fencing.ErrStale)

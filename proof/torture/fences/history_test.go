@@ -43,7 +43,7 @@ func TestHistoryIsAdoptedWithTheFirstTokenThatIsAdmitted(t *testing.T) {
 		unchecked, before, after := guardIn(t, s, nil), guardOfHistory(t, s, "before"), guardOfHistory(t, s, "after")
 		require.NoError(t, unchecked.Do(t.Context(), "ledger", 9, nothing))
 		require.ErrorIs(t, before.Do(t.Context(), "ledger", 8, nothing), fencing.ErrStale)
-		require.NoError(t, after.Do(t.Context(), "ledger", 9, nothing), "a rejected token's history is not adopted, and that of an equal token is")
+		require.NoError(t, after.Do(t.Context(), "ledger", 9, nothing), "the history of an equal token is adopted, and not a rejected token's")
 		require.ErrorIs(t, before.Do(t.Context(), "ledger", 10, nothing), fencing.ErrOtherHistory)
 
 		require.NoError(t, unchecked.Do(t.Context(), "ledger", 11, nothing))

@@ -33,7 +33,7 @@ func BenchmarkObject(b *testing.B) {
 }
 
 // sideBySide alternates guarded and bare writes, so that a disturbance affects both, and reports the ratio of the rate of guarded
-// writes to that of bare ones.
+// writes to the rate of bare ones.
 func sideBySide(b *testing.B, guarded, bare func() error) {
 	b.Helper()
 	var took [2]time.Duration

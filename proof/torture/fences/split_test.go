@@ -114,7 +114,7 @@ func TestResourceDoesNotDependOnTheCharacterSetOfTheConnection(t *testing.T) {
 	}
 }
 
-// A function of any application may change client_encoding on a connection of the pool, and an operator that of a role.
+// A function of any application may change client_encoding on a connection of the pool, and an operator may change it for a role.
 func TestResourceDoesNotDependOnTheClientEncoding(t *testing.T) {
 	for _, c := range []client{pgx, pq} {
 		t.Run(c.name, func(t *testing.T) {

@@ -339,7 +339,7 @@ func (s *staleWriteTest) write(ctx context.Context, d guardSpec, number int, tok
 	return errors.Join(err, o.close())
 }
 
-// holds returns nil if the guarded value is that of the newer holder.
+// holds returns nil if the newer holder wrote the guarded value.
 func (s *staleWriteTest) holds(ctx context.Context, d guardSpec, number int) error {
 	o, err := d.open(nil)
 	if err != nil {

@@ -16,6 +16,6 @@ func TestEveryRivalDocumentsItsNotificationsAndServers(t *testing.T) {
 	for name, r := range rivals.All() {
 		require.NotEmpty(t, r.Name, name)
 		require.NotEmpty(t, r.NotifiedBy, name)
-		require.True(t, r.Servers == nil || r.Limits != "", "%s: it describes its servers, unless they are those of this library", name)
+		require.True(t, r.Servers == nil || r.Limits != "", "%s: it describes its servers, unless this library uses the same", name)
 	}
 }

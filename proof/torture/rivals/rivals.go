@@ -51,7 +51,7 @@ const (
 		"no replica, and so no failover"
 )
 
-// All returns the rivals by name. Each version is that of the lock library, or of the driver that the lock uses.
+// All returns the rivals by name. Each version names the lock library, or the driver that the lock uses.
 func All() map[string]*Rival {
 	ordinary, elsewhere := both(noContainers, noLoad), both(noNodes, noLoad)
 	single := both(elsewhere, oneServer)

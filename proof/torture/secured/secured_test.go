@@ -193,7 +193,7 @@ func TestServerServesOnlyClientsThatLogIn(t *testing.T) {
 		require.NoError(t, hold.Unlock(t.Context()))
 	})
 	t.Run("wrong credentials are an immediate error", func(t *testing.T) {
-		// Not with the password of ann: ZooKeeper 3.8.0 compares that of an unknown user with that of the last one that logged in.
+		// Not with the password of ann: ZooKeeper 3.8.0 compares the password of an unknown user with the last login's.
 		for _, login := range [][2]string{{"eve", "unknown"}, {"bob", "wrong"}} {
 			user, password := login[0], login[1]
 			began := time.Now()

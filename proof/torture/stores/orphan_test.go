@@ -64,6 +64,6 @@ func TestServerEndsWithTheProcessThatStartedItAndItsDataWithTheNextStart(t *test
 	require.Len(t, orphan, 1)
 	stores.Redis(t, nil)
 	stores.Redis(t, nil)
-	require.Len(t, left(), 2, "those of the living")
+	require.Len(t, left(), 2, "the groups of living processes")
 	require.NotContains(t, left(), orphan[0])
 }

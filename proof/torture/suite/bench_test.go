@@ -178,7 +178,7 @@ func bareHandOff(conn *zk.Conn, parent string) error {
 	}
 }
 
-// watchBefore watches the node with the number before that of path.
+// watchBefore watches the node with the number before path's.
 func watchBefore(conn *zk.Conn, path string) (gone <-chan zk.Event, err error) {
 	i := strings.LastIndexByte(path, '-') + 1
 	number, err := strconv.Atoi(path[i:])

@@ -39,7 +39,7 @@ func TestCommandOutlivesItsReplica(t *testing.T) {
 	require.Equal(t, 0, s.status(second.process))
 }
 
-// The steps are those of docs/service.md.
+// docs/service.md has the same steps.
 func TestCommandOutlivesRotationOfKeysAndBearerTokens(t *testing.T) {
 	t.Parallel()
 	s := withCommand(t)
@@ -66,7 +66,7 @@ func TestCommandOutlivesRotationOfKeysAndBearerTokens(t *testing.T) {
 	require.Equal(t, "holds\n", p.Output())
 }
 
-// certificate issues a certificate for 127.0.0.1, and writes it with its key to one file and that of its
+// certificate issues a certificate for 127.0.0.1, and writes it with its key to one file and the certificate of its
 // authority to another.
 func certificate(t *testing.T) (cert tls.Certificate, file, ca string) {
 	t.Helper()

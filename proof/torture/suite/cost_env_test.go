@@ -24,7 +24,7 @@ const (
 	// heartbeat and no ping is counted.
 	quietTimeout = 24 * time.Hour
 
-	// watchTimeout is that of a client that follows a group: it reads at most once in T/48.
+	// watchTimeout is the session timeout of a client that follows a group: it reads at most once in T/48.
 	watchTimeout = time.Minute
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/schedule"
 )
 
-// queuedRecipes are the rows of the table of recipes with waiters. Those of the other table are
+// queuedRecipes are the rows of the table of recipes with waiters. The rows of the other table are
 // measured by the functions that measuredCosts calls.
 var queuedRecipes = []queued{
 	{name: "`Mutex`", of: takeMutex},

@@ -23,7 +23,7 @@ type lockService struct {
 	certificate, key, clientCA string // files, empty without TLS
 }
 
-// service returns a lock service without replicas. The principal team has the bearer token "one", and that of the certificate
+// service returns a lock service without replicas. The principal team has the bearer token "one", and the principal of the certificate
 // CN=team.
 func (s *env) service() *lockService {
 	s.T.Helper()

@@ -29,7 +29,7 @@ func exercise(conn *zk.Conn, path string) error {
 	return conn.Delete(path, 1)
 }
 
-// BenchmarkZktest compares zktest's server with a real one, in the same run. An op is one request, and the ratio is that of its
+// BenchmarkZktest compares zktest's server with a real one, in the same run. An op is one request, and the ratio compares its
 // rate to the real server's.
 func BenchmarkZktest(b *testing.B) {
 	for _, clients := range []int{1, 64} {

@@ -2,7 +2,7 @@
 
 // Package txnlog reads the transaction logs of ZooKeeper servers: the commit order of an ensemble, independently of its clients.
 //
-// [ReadServer] reads the files of one server, [Agreed] merges those of an ensemble. The package supports the formats of
+// [ReadServer] reads the files of one server, [Agreed] merges the files of an ensemble. The package supports the formats of
 // ZooKeeper 3.5 to 3.9. The files also contain transactions that were logged and never committed: see Agreed.
 package txnlog
 

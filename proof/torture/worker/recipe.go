@@ -29,7 +29,7 @@ const (
 // PermitLimit is the limit of the semaphores.
 const PermitLimit = 3
 
-// drawRecipe replaces an operation by that of a recipe which the path has.
+// drawRecipe replaces an operation by one of a recipe which the path has.
 func (a *workloadClient) drawRecipe(how, path string) string {
 	has := func(paths []string) bool { return slices.Contains(paths, path) }
 	draw := func(of ...string) string { return of[a.rand.IntN(len(of))] }

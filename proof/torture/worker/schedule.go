@@ -21,7 +21,7 @@ func init() {
 	tasks = append(tasks, task{"replica of a schedule", func(s *Spec) bool { return s.Schedules != "" }, runSchedules})
 }
 
-// interval is that of all schedules.
+// interval is the same for all schedules.
 const interval = schedule.Every(schedule.MinInterval)
 
 // scheduleLasts returns for how long processes are replicas of one schedule. Then all take the next one: a leader whose wall

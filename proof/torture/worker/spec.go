@@ -26,19 +26,19 @@ type Spec struct {
 	Seed     uint64          `json:"seed"`     // of its generator
 	Harness  int             `json:"harness"`  // process id of the harness
 
-	// ReadWrite are those of Paths on which most operations are those of a read/write lock, Permits those on which most are those
+	// ReadWrite are the Paths on which most operations use a read/write lock, Permits the Paths on which most use the permits
 	// of a semaphore with PermitLimit permits, and Several those that requests for several locks take. Only this library has them.
 	ReadWrite []string `json:"read_write,omitempty"`
 	Permits   []string `json:"permits,omitempty"`
 	Several   []string `json:"several,omitempty"`
-	// Elections are those of Paths on which leaders publish values and hand over, and which the process observes. Only this library
+	// Elections are the Paths on which leaders publish values and hand over, and which the process observes. Only this library
 	// has that.
 	Elections []string `json:"elections,omitempty"`
 	// Delayed is one more path to contend for, on which all contenders have LockDelay and a fence function, empty for none. Only
 	// this library has them, and callers of the lock service do not contend for it.
 	Delayed string `json:"delayed,omitempty"`
 	// Barrier is the path of a barrier for which the process waits, empty for none, and which it sets and removes if SetsBarrier is set.
-	// Double is that of a double barrier of DoubleSize members, of whose rounds it is a member. Only this library has them.
+	// Double is the path of a double barrier of DoubleSize members, of whose rounds the process is a member. Only this library has them.
 	Barrier     string `json:"barrier,omitempty"`
 	SetsBarrier bool   `json:"sets_barrier,omitempty"`
 	Double      string `json:"double,omitempty"`

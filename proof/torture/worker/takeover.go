@@ -12,7 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// LockDelay is that of all contenders on Spec.Delayed.
+// LockDelay is the same for all contenders on Spec.Delayed.
 const LockDelay = 500 * time.Millisecond
 
 // drawPath draws the path of an operation.

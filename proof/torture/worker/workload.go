@@ -119,7 +119,7 @@ func (a *workloadClient) connected() bool {
 
 // An operation describes one acquisition, as the generator has drawn it.
 type operation struct {
-	how   string        // "lock", "try", "campaign", or that of a recipe: see recipe.go
+	how   string        // "lock", "try", "campaign", or a recipe's: see recipe.go
 	wait  time.Duration // timeout of the acquisition, 0 for none
 	hold  time.Duration // time of work under the hold
 	close bool          // close the client before the release

@@ -91,7 +91,7 @@ func (c *call) locate(op operation, root string, r *http.Request) *Problem {
 	if badNamespace == nil {
 		c.namespace = namespace
 	}
-	// First the permission: that of a namespace which cannot exist is refused like that of any other.
+	// First the permission: it is refused for a namespace that cannot exist as for any other.
 	if !c.principal.MayUse(namespace) {
 		detail := "The principal may not use this namespace."
 		if op.namespace != "" {

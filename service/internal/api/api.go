@@ -45,7 +45,7 @@ type Watch interface {
 	Close()
 }
 
-// A Quota bounds the keys of namespaces, as *quota.Quota does. path is that of the lock's node.
+// A Quota bounds the keys of namespaces, as *quota.Quota does. path is the lock's node.
 type Quota interface {
 	Admit(ctx context.Context, namespace, path string) error
 }
@@ -132,7 +132,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Serv
 // OpenAPI returns the description of the routes, which requests are validated against.
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
 
-// Actions keeps the newest administrative actions of all replicas, as *actions.Store does. A name is that of an entry.
+// Actions keeps the newest administrative actions of all replicas, as *actions.Store does. A name belongs to an entry.
 type Actions interface {
 	Begin(ctx context.Context, e audit.Event) (name string, err error)
 	End(ctx context.Context, name string, e audit.Event) error

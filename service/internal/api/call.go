@@ -24,7 +24,7 @@ type call struct {
 	received time.Time // before the body was read: the sender began to send no later
 	remote   string
 	action   string // what it does, for the audit and the metrics
-	// connection is that of the answer, whose time a long wait extends.
+	// connection carries the answer, whose time a long wait extends.
 	connection *http.ResponseController
 
 	principal *principal.Principal // nil until the caller is identified
@@ -75,7 +75,7 @@ func (c *call) renewed() bool {
 	return c.problem == nil && (c.action == "renew" || c.action == "renew-term")
 }
 
-// answerWithin bounds the time until the answer is written. The server's own bound is below that of a long wait.
+// answerWithin bounds the time until the answer is written. The server's own bound is shorter than a long wait.
 func (c *call) answerWithin(d time.Duration) error {
 	err := c.connection.SetWriteDeadline(time.Now().Add(d))
 	if errors.Is(err, http.ErrNotSupported) {

@@ -88,7 +88,7 @@ func (a *API) readLock(ctx context.Context, c *call) (*answer, error) {
 	return &answer{Status: http.StatusOK, Body: describe(c.key, s)}, nil
 }
 
-// status reads the queue of a lock. That of a lock without contenders is an error.
+// status reads the queue of a lock. For a lock without contenders it is an error.
 func (a *API) status(ctx context.Context, c *call) (lease.Status, error) {
 	ctx, cancel := bound(ctx, 0)
 	defer cancel()

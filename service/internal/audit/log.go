@@ -53,7 +53,7 @@ func New(file io.WriteCloser) *Log {
 }
 
 // Replace closes the file once all events before are written, and writes those that follow to another one. It returns the
-// error of closing the old file, or that of ctx if a file that blocks delays the replacement until later.
+// error of closing the old file, or the error of ctx if a file that blocks delays the replacement until later.
 func (l *Log) Replace(ctx context.Context, file io.WriteCloser) error {
 	n := &entry{file: file, done: make(chan error, 1)}
 	if !l.add(n) {

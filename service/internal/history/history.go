@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history keeps the last grants and forced releases of each lock in ZooKeeper, so that any replica can show those of
+// Package history keeps the last grants and forced releases of each lock in ZooKeeper, so that any replica can show the entries of
 // all. It is for the eyes of operators: no grant waits for it, and it can miss some.
 //
 // The locks share a fixed number of nodes, the slots. A slot takes at most maxSlot bytes, whatever the number of locks and
-// namespaces: a node for each lock would remain when the lock is used no more. A replica collects entries, and writes those of
+// namespaces: a node for each lock would remain when the lock is used no more. A replica collects entries, and writes the entries of
 // a slot together, at most perFlush slots in each flushEvery.
 package history
 

@@ -62,7 +62,7 @@ func Development(limits limit.Limits) *Directory {
 	}}
 }
 
-// Identify returns the principal of a request: that of its bearer token, or else that of its client certificate. A bearer
+// Identify returns the principal of a request: by its bearer token, or else by its client certificate. A bearer
 // token that is not valid is refused even if the certificate is valid: the caller meant to use it.
 func (d *Directory) Identify(r *http.Request) (*Principal, error) {
 	if d.everyone != nil {

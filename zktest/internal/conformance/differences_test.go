@@ -63,7 +63,7 @@ var differences = []difference{
 	},
 	{
 		scenario{name: "The words mntr, srvr, stat and cons report every latency as zero, mntr lacks some keys, and none describes the Java virtual machine"},
-		"there is no Java virtual machine, and latency is that of the test itself; here, keys and their order are compared, not values",
+		"there is no Java virtual machine, and latency is the test's own; here, keys and their order are compared, not values",
 	},
 	{
 		scenario{name: "With TTL nodes enabled, a negative TTL is refused: it ends the server process of ZooKeeper 3.8.0"},

@@ -42,7 +42,7 @@ func normalize(text string) string {
 }
 
 // dedupe removes repeated lines. The number of connections depends on time, too: ZooKeeper may not have noticed yet that
-// those of earlier words have ended.
+// the connections of earlier words have ended.
 func dedupe(text string) []string {
 	return slices.Compact(strings.Split(text, "\n"))
 }

@@ -87,7 +87,7 @@ var changes = []scenario{
 			b.do(children(root))
 		}
 	}},
-	{"the time of a change is that of its transaction", func(s *run) {
+	{"the time of a change is its transaction's", func(s *run) {
 		a := s.session("a")
 		made := a.do(create2("/probe/n", wire.Persistent))
 		body, err := made.Reply(wire.OpCreate2)

@@ -94,7 +94,7 @@ func asConnError(err error) error {
 	return fmt.Errorf("%w: %w", ErrEnded, err)
 }
 
-// Connect sends the first frame of a connection and reads the answer. The error is that of Frame.
+// Connect sends the first frame of a connection and reads the answer. Its errors are Frame's.
 func (c *Conn) Connect(req wire.ConnectRequest, patience time.Duration) (ConnectReply, error) {
 	if err := c.Send(req.Frame()); err != nil {
 		return ConnectReply{}, fmt.Errorf("%w: %w", ErrEnded, err)
@@ -112,7 +112,7 @@ type Packet struct {
 	Body []byte
 }
 
-// Next reads the next packet. The error is that of Frame.
+// Next reads the next packet. Its errors are Frame's.
 func (c *Conn) Next(patience time.Duration) (Packet, error) {
 	frame, err := c.Frame(patience)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Apply applies a transaction that another tree's Commit decided, with the same outcome.
-// The transactions must be those of that tree, each once and in order: Apply panics on one
+// The transactions must come from that tree, each once and in order: Apply panics on one
 // that does not fit.
 func (t *Tree) Apply(txn Txn) Outcome {
 	out := t.carryOut(txn, txn.Body)

@@ -14,14 +14,14 @@ type Outcome struct {
 	// answered with a Stat, and OpCreate for all other creates, create2 included. In a
 	// failed multi each result is an error on the wire, even those with code OK.
 	Op wire.Op
-	// Path is the node's path; that of a created node includes its number.
+	// Path is the node's path; the path of a created node includes its number.
 	Path string
 	// Stat is the node's Stat after this operation: of a create, setData or setACL that
 	// was carried out.
 	Stat wire.Stat
 	// Results are the outcomes of a multi's operations, in order.
 	Results []Outcome
-	// Changes are the changes that fire watches, in this order, including those of a
+	// Changes are the changes that fire watches, in this order, including the changes of a
 	// multi's operations.
 	Changes []Change
 	// Removed are the ephemeral nodes that were deleted with a session, sorted.

@@ -3,7 +3,7 @@
 // Package tree implements the nodes of one ZooKeeper server: a deterministic state machine
 // without a clock or goroutines. The leader's tree decides each request (Commit), the other
 // servers' trees repeat the decision (Apply), and all reach the same nodes and the same
-// answers, field by field those of ZooKeeper 3.8.0.
+// answers, field by field as ZooKeeper 3.8.0 does.
 //
 // The package does not track whether a session is alive, and does not enforce quotas.
 // Where ZooKeeper answers in the order of its hash tables, names and paths are sorted.

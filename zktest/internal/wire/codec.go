@@ -22,7 +22,7 @@ type Reader struct {
 	rest []byte
 	err  error
 
-	transaction bool // the record is that of a transaction, whose paths ZooKeeper needs before it looks at the operations
+	transaction bool // the record belongs to a transaction, whose paths ZooKeeper needs before it looks at the operations
 	missing     bool // a field that ZooKeeper needs was null
 }
 

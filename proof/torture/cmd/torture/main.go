@@ -18,7 +18,7 @@
 // if it was interrupted.
 //
 // With -judge, torture runs nothing: it checks the history of the run in DIR again with the checker of this build. It rewrites
-// result.json and summary.txt, and its status is that of a run with this result.
+// result.json and summary.txt, and its status is as of a run with this result.
 package main
 
 import (

@@ -274,7 +274,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	require.Equal(t, inWords(events), inWords(reordered.History), "read again, the servers' logs tell of the same order")
 }
 
-// inWords returns events as text, in a fixed order for those of one instant.
+// inWords returns events as text, in a fixed order where they have one instant.
 func inWords(events []history.Event) (words []string) {
 	for _, e := range events {
 		e.Line = 0
