@@ -87,7 +87,8 @@ func (d *deletions) deleteAll(ctx context.Context, due []*nodes.Node) {
 			case !found:
 				d.Nodes.MarkGone(p)
 			default:
-				d.setPath(p, path)
+				p.Path = path
+				d.Nodes.Joined(p, time.Now())
 				known = append(known, p)
 			}
 		}
@@ -98,12 +99,6 @@ func (d *deletions) deleteAll(ctx context.Context, due []*nodes.Node) {
 			d.postpone(p, err)
 		}
 	})
-}
-
-// setPath sets the path of a node whose create was not answered.
-func (d *deletions) setPath(p *nodes.Node, path string) {
-	p.Path = path
-	d.Nodes.Joined(p, time.Now())
 }
 
 // Delete deletes the node. existed is false if the node did not exist before the call.

@@ -211,17 +211,11 @@ func (h *heartbeats) interval(granted int) time.Duration {
 	return period
 }
 
-// scheduleHeartbeat makes the owner send a heartbeat, if one is due, T/48 from now at the
-// earliest: the node's creation was a proof, and a node that is released immediately needs
-// no other.
-func (h *heartbeats) scheduleHeartbeat() {
-	h.alarm.By(later(time.Now().Add(h.Timeout()/48), h.schedule.due()))
-}
-
-// Joined records that the node exists, as Nodes.Joined does. The first one that is held makes the owner send heartbeats.
+// Joined is Nodes.Joined, and makes the owner send heartbeats while nodes are held: one that is due, T/48 from now at the
+// earliest. The node's creation was a proof, and a node that is released immediately needs no other.
 func (h *heartbeats) Joined(n *nodes.Node) {
-	if h.Nodes.Joined(n, time.Now()) {
-		h.scheduleHeartbeat()
+	if now := time.Now(); h.Nodes.Joined(n, now) {
+		h.alarm.By(later(now.Add(h.Timeout()/48), h.schedule.due()))
 	}
 }
 

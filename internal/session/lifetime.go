@@ -48,11 +48,11 @@ func (l *lifetime) Ended() error {
 	return l.over
 }
 
-// end is Ended, with the instant.
-func (l *lifetime) end() (cause error, at time.Time) {
+// endedSince returns when the session ended, zero if it has not.
+func (l *lifetime) endedSince() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.over, l.overSince
+	return l.overSince
 }
 
 // Reported returns a channel that is closed once End has reported the end of all grants, slightly

@@ -14,13 +14,13 @@ func (s *Session) Status() Status {
 	link := s.link.state()
 	status := Status{
 		ID: link.id, Timeout: s.Timeout(), Attached: link.isAttached, Server: link.server,
-		Since: link.detachedSince, Proof: s.lease.LastProof(),
+		Since: link.detachedSince, Proof: s.lease.LastProof(), Ended: s.Ended(),
 	}
-	if link.isAttached {
+	switch {
+	case status.Ended != nil:
+		status.Attached, status.Since = false, s.endedSince()
+	case link.isAttached:
 		status.Since = link.attachedSince
-	}
-	if over, since := s.lifetime.end(); over != nil {
-		status.Ended, status.Attached, status.Since = over, false, since
 	}
 	return status
 }
