@@ -60,7 +60,7 @@ func openTestSession(t *testing.T) (*Session, *zktest.Link) {
 	t.Cleanup(func() {
 		s.End(sentinel.ErrClosed)
 		<-owned
-		s.Close()
+		require.NoError(t, s.Close())
 		require.NoError(t, server.Close())
 	})
 	return s, link
