@@ -45,6 +45,11 @@ const (
 	fail                             // there is no node, and joining again does not help
 )
 
+// exists reports whether the attempt has a node.
+func (a *Attempt) exists() bool {
+	return a.step == stay || a.step == leaveOtherLife || a.step == leaveRecurring || a.step == leaveCancelled
+}
+
 // next returns the step that follows from the answer. cancelled reports whether the caller's context
 // is done.
 func (a *Attempt) next(cancelled bool) joinStep {

@@ -228,24 +228,3 @@ func (q *Queue) CheckFirst(ctx context.Context, s *client.Session, p *Place) err
 		}
 	}
 }
-
-// grant makes a claim of a place that has no predecessor, and takes it over from a former holder that
-// did not release. If the fence function panics, it deletes the node as a failed Claim does.
-func (q *Queue) grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, error) {
-	c, err := Grant(ctx, s, p)
-	if err != nil || q.Takeover == nil {
-		return c, err
-	}
-	returned := false
-	defer func() {
-		if !returned {
-			q.Discard(s, p)
-		}
-	}()
-	err = q.Takeover.Run(ctx, c)
-	returned = true
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}

@@ -53,6 +53,27 @@ func (a *Attempt) place(s *client.Session) {
 	a.Place = p
 }
 
+// operations names the node, registers it, and returns what the transaction does for it: it checks
+// the witness, if there is one, creates the node, and writes the parent if that is possible.
+func (a *Attempt) operations(s *client.Session) (ops []any) {
+	a.place(s)
+	if w := a.witness; w != nil {
+		ops = append(ops, &zk.CheckVersionRequest{Path: w.Path, Version: w.Version()})
+	}
+	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
+	if a.Entry.Lease {
+		flags = zk.FlagSequence
+	}
+	ops = append(ops, &zk.CreateRequest{
+		Path: a.Queue.path + "/" + a.Place.Prefix, Data: a.Entry.Data(a.Place), Acl: a.Entry.ACL, Flags: flags,
+	})
+	if a.View.Writable {
+		ops = append(ops, &zk.SetDataRequest{Path: a.Queue.path, Data: []byte(protocol.ParentMark), Version: a.Version})
+	}
+	s.Nodes.Register(a.Place.Node)
+	return ops
+}
+
 // shortNonce returns 8 random base-32 digits.
 func shortNonce() string {
 	var b [5]byte

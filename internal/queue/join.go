@@ -65,29 +65,25 @@ func (q *Queue) Join(ctx context.Context, s *client.Session, e Entry, version in
 // FindOut determines what follows from the answer. If the outcome is unknown, it searches for the
 // node. After an error the outcome remains unknown, and the node is being deleted.
 func (a *Attempt) FindOut(ctx context.Context, s *client.Session) error {
-	if a.step = a.next(ctx.Err() != nil); a.step != findOut {
-		return nil
-	}
-	found, err := a.Queue.recover(ctx, s, a.Place, a.Err)
-	if err == nil {
+	if a.step = a.next(ctx.Err() != nil); a.step == findOut {
+		found, err := a.recover(ctx, s)
+		if err != nil {
+			return err
+		}
 		a.step = a.afterSearch(found)
 	}
-	return err
+	if a.exists() {
+		s.Joined(a.Place.Node)
+		a.Queue.recordOwnNumber(a.Place)
+	}
+	return nil
 }
 
 // Stays reports whether the node is the caller's.
 func (a *Attempt) Stays() bool { return a.step == stay }
 
 // Alone reports whether the answer shows that the node has no predecessor.
-func (a *Attempt) Alone() bool { return a.contenders() == 1 }
-
-// contenders returns the number of contenders in the answer, 0 if the answer has none.
-func (a *Attempt) contenders() int {
-	if a.parent == nil {
-		return 0
-	}
-	return int(a.parent.NumChildren)
-}
+func (a *Attempt) Alone() bool { return a.parent != nil && a.parent.NumChildren == 1 }
 
 // Stay records that the node is the caller's.
 func (a *Attempt) Stay(s *client.Session) {
@@ -98,19 +94,23 @@ func (a *Attempt) Stay(s *client.Session) {
 		a.Place.verified = true
 		s.Nodes.MarkVerified(a.Place.Node)
 	}
-	if a.Place.Kind != nodes.Lease {
-		a.Queue.Client.Report().Joined(a.Queue.path, a.Place.Path, a.contenders())
+	if a.Place.Kind == nodes.Lease {
+		return
 	}
+	contenders := 0 // the answer does not show how many there are
+	if a.parent != nil {
+		contenders = int(a.parent.NumChildren)
+	}
+	a.Queue.Client.Report().Joined(a.Queue.path, a.Place.Path, contenders)
 }
 
 // Undo deletes the node, if there is one, and corrects what the queue knows of its parent.
 func (a *Attempt) Undo(s *client.Session) {
 	q := a.Queue
-	switch a.step {
-	case findOut: // it is being deleted
-	case stay, leaveOtherLife, leaveRecurring, leaveCancelled:
+	switch {
+	case a.exists():
 		q.Discard(s, a.Place)
-	default:
+	case a.step != findOut: // then it is being deleted
 		s.Nodes.MarkGone(a.Place.Node)
 	}
 	switch a.step {

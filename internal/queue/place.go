@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -63,20 +61,7 @@ func (p *Place) nameNonce() string {
 	return ""
 }
 
-// create returns the request that creates the node with this data.
-func (p *Place) create(data []byte, acl []zk.ACL) *zk.CreateRequest {
-	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
-	if p.Kind == nodes.Lease {
-		flags = zk.FlagSequence
-	}
-	return &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: acl, Flags: flags}
-}
-
 // recurs reports whether another node can get the same name: where the counter sticks,
 // numbers make no name unique, and without a nonce a late delete could hit another
 // client's node.
 func (p *Place) recurs() bool { return p.Member.Overflowed() && !p.inName }
-
-// prefix returns the path of the place's node without the number, which the server
-// appends.
-func (p *Place) prefix() string { return p.Parent + "/" + p.Prefix }

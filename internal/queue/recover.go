@@ -33,22 +33,16 @@ func find(ctx context.Context, s *client.Session, p *Place) (found bool, err err
 	return found, nil
 }
 
-// recover determines the outcome of a create that was not answered. If the create was
-// carried out, the place is used as if it had been answered.
-func (q *Queue) recover(ctx context.Context, s *client.Session, p *Place, cause error) (found bool, err error) {
+// recover searches for the node of a create that was not answered. If that fails, it deletes the node.
+func (a *Attempt) recover(ctx context.Context, s *client.Session) (found bool, err error) {
+	q := a.Queue
 	if ctx.Err() == nil && s.Ended() == nil {
-		found, err = find(ctx, s, p)
+		found, err = find(ctx, s, a.Place)
 		q.Client.Report().Recovered(q.path, found, err)
-		if err == nil && !found {
-			s.Nodes.MarkGone(p.Node)
-			return false, nil
-		}
 		if err == nil {
-			s.Joined(p.Node)
-			q.recordOwnNumber(p)
-			return true, nil
+			return found, nil
 		}
 	}
-	q.Discard(s, p)
-	return false, &recipes.Error{Op: "join", Path: q.path, Err: errors.Join(cause, err)}
+	q.Discard(s, a.Place)
+	return false, &recipes.Error{Op: "join", Path: q.path, Err: errors.Join(a.Err, err)}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/client"
-	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -20,22 +19,23 @@ import (
 // Send carries out the attempts, which join different queues of one client, in one transaction, and
 // records the answer in each. If it returns an error, nothing was sent.
 func Send(ctx context.Context, s *client.Session, attempts ...*Attempt) error {
-	// The names are chosen as late as possible. In a burst of joins, all but the first
-	// few wait for their turn, and then have a witness in the nodes of those.
-	mine, err := s.TakeTurn(ctx, session.Joining)
-	if err != nil {
-		return &recipes.Error{Op: "join", Path: attempts[0].Queue.path, Err: session.NotSent(err)}
-	}
 	var ops []any
 	ends := make([]int, len(attempts)) // of the operations of each
-	for i, a := range attempts {
-		ops = append(ops, a.operations(s)...)
-		ends[i] = len(ops)
-	}
-	results, err := session.CallInTurn(ctx, s.Session, session.Joining, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+	results, err := session.CallAndWait(ctx, s.Session, session.Joining, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		if ops == nil {
+			// The names are chosen as late as possible. In a burst of joins, all but the first
+			// few wait for their turn, and then have a witness in the nodes of those.
+			for i, a := range attempts {
+				ops = append(ops, a.operations(s)...)
+				ends[i] = len(ops)
+			}
+		}
 		return transact(conn, ops)
 	})
-	if err == nil && len(results) != len(ops) {
+	switch {
+	case ops == nil:
+		return &recipes.Error{Op: "join", Path: attempts[0].Queue.path, Err: err}
+	case err == nil && len(results) != len(ops):
 		err = fmt.Errorf("server answered a join of %d operations with %d results", len(ops), len(results))
 	}
 	refused := slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })
@@ -54,21 +54,6 @@ func Send(ctx context.Context, s *client.Session, attempts ...*Attempt) error {
 		begin = ends[i]
 	}
 	return nil
-}
-
-// operations names the node, registers it, and returns what the transaction does for it: it checks
-// the witness, if there is one, creates the node, and writes the parent if that is possible.
-func (a *Attempt) operations(s *client.Session) (ops []any) {
-	a.place(s)
-	if w := a.witness; w != nil {
-		ops = append(ops, &zk.CheckVersionRequest{Path: w.Path, Version: w.Version()})
-	}
-	ops = append(ops, a.Place.create(a.Entry.Data(a.Place), a.Entry.ACL))
-	if a.View.Writable {
-		ops = append(ops, &zk.SetDataRequest{Path: a.Queue.path, Data: []byte(protocol.ParentMark), Version: a.Version})
-	}
-	s.Nodes.Register(a.Place.Node)
-	return ops
 }
 
 // transact sends the operations of a join. A create alone needs no transaction.
@@ -100,31 +85,28 @@ func refusal(op any, err error) error {
 
 // created records the node that was created. Where the parent was not written, the answer has only
 // the path, and the czxid takes a read of the new node.
-func (a *Attempt) created(ctx context.Context, s *client.Session, results []zk.MultiResponse) error {
+func (a *Attempt) created(ctx context.Context, s *client.Session, results []zk.MultiResponse) (err error) {
 	if a.witness != nil {
 		results = results[1:]
 	}
 	path := results[0].String
+	var parent, own *zk.Stat
 	var czxid int64
-	var parent *zk.Stat
 	if a.View.Writable {
 		if parent = results[1].Stat; parent == nil {
-			return errors.New("server answered a write of the parent without its Stat")
+			return fmt.Errorf("server answered a write of %s without its Stat", a.Queue.path)
 		}
 		czxid = parent.Mzxid
-	} else {
-		_, stat, err := s.Get(ctx, path)
-		if err != nil {
-			// The node exists, or did: its path is enough to delete it.
-			return fmt.Errorf("%w: %w", sentinel.ErrUncertain, errors.Join(a.Place.setCreated(path, 0), err))
-		}
-		czxid = stat.Czxid
+	} else if _, own, err = s.Get(ctx, path); err == nil {
+		czxid = own.Czxid
 	}
-	if err := a.Place.setCreated(path, czxid); err != nil {
-		return err
+	misnamed := a.Place.setCreated(path, czxid)
+	if err != nil {
+		// The node exists, or did: its path is enough to delete it.
+		return fmt.Errorf("%w: %w", sentinel.ErrUncertain, errors.Join(misnamed, err))
 	}
-	a.parent = parent
-	a.Queue.recordOwnNumber(a.Place)
-	s.Joined(a.Place.Node)
-	return nil
+	if misnamed == nil {
+		a.parent = parent
+	}
+	return misnamed
 }
