@@ -47,7 +47,11 @@ func (r *room) await(ctx context.Context) error {
 		if err := r.refresh(ctx, r.session, r.place); err != nil {
 			return err
 		}
-		own, event, fits, err := r.watch(ctx, bell)
+		own, err := r.session.Watch(ctx, r.place.Path, session.WatchNode)
+		var event <-chan struct{}
+		if err == nil {
+			event, err = r.watch(ctx, bell)
+		}
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // the place's node is deleted, or not visible on this server yet
 			d, err := r.queue.Decide(ctx, r.session, r.place)
@@ -55,12 +59,11 @@ func (r *room) await(ctx context.Context) error {
 				return err
 			}
 			continue
-		case err != nil || fits:
+		case err != nil || event == nil:
 			return err
 		}
 		if r.pause > 0 {
-			err = r.wait(ctx, own, nil, time.After(r.pause))
-			if err != nil {
+			if err := r.wait(ctx, own, nil, time.After(r.pause)); err != nil {
 				return err
 			}
 		}
@@ -70,29 +73,27 @@ func (r *room) await(ctx context.Context) error {
 	}
 }
 
-// watch sets the watches, and returns that of the place's own node and the event to wait for. fits
-// reports that the permits fit. Its error is zk.ErrNoNode if the own node or the queue is missing.
-func (r *room) watch(ctx context.Context, bell <-chan struct{}) (own *session.Watch, event <-chan struct{}, fits bool, err error) {
-	if own, err = r.session.Watch(ctx, r.place.Path, session.WatchNode); err != nil {
-		return nil, nil, false, err
-	}
+// watch returns the event after which the permits may fit, nil if they fit already. bell is
+// the session's, of the queue. Its error is zk.ErrNoNode if the queue is missing.
+func (r *room) watch(ctx context.Context, bell <-chan struct{}) (event <-chan struct{}, err error) {
 	for {
 		if len(r.holders) > 0 {
-			switch left, err := r.watchHolders(ctx); {
-			case err != nil:
-				return nil, nil, false, err
-			case !left:
-				return own, bell, false, nil
+			left, err := r.watchHolders(ctx)
+			if err != nil || !left {
+				return bell, err
 			}
 			r.holders = nil // a listing decides
 		}
 		children, err := r.session.Watch(ctx, r.queue.Path(), session.WatchChildren)
 		if err != nil {
-			return nil, nil, false, err
+			return nil, err
 		}
 		fits, err := r.fits(ctx, children)
-		if err != nil || fits || len(r.holders) == 0 {
-			return own, children.Fired(), fits, err
+		if err != nil || fits {
+			return nil, err
+		}
+		if len(r.holders) == 0 {
+			return children.Fired(), nil
 		}
 	}
 }

@@ -29,51 +29,63 @@ var errOtherParent = errors.New("parent was deleted and created again")
 //
 // If the predecessor is a lease, the client deletes it when its holder has stopped renewing it.
 func (q *Queue) Await(ctx context.Context, s *client.Session, p *Place) error {
-	reported := ""
-	var detached <-chan struct{} // closed if the client has changed servers since the listing
-	d := p.predicted()
+	w := &wait{queue: q, session: s, place: p, decision: p.predicted()}
 	for {
-		if d.Granted() {
+		if w.decision.Granted() {
 			var err error
-			_, detached = s.Served()
-			if d, err = q.Decide(ctx, s, p); err != nil || d.Granted() {
+			_, w.detached = s.Served()
+			if w.decision, err = q.Decide(ctx, s, p); err != nil || w.decision.Granted() {
 				return err
 			}
 		}
-		nearest := d.Ahead[len(d.Ahead)-1]
-		ahead := nearest.Name
-		// GetW sets no watch on a node that is gone, where ExistsW would leave
-		// one behind that can never fire: names do not recur.
-		w, err := s.Watch(ctx, q.path+"/"+ahead, session.WatchNode)
-		if errors.Is(err, zk.ErrNoNode) || err == nil && p.mode == protocol.Read && sharedWatched(w, nearest) {
-			if granted, err := q.passNearest(ctx, s, p, &d, detached); granted || err != nil {
-				return err
-			}
-			continue
-		}
+		left, err := w.awaitNearest(ctx)
 		if err != nil {
 			return err
 		}
-		if ahead != reported {
-			reported = ahead
-			p.Behind = true
-			q.Client.Report().Waiting(q.path, p.Path, reported)
-		}
-		q.ObserveWatched(w, ahead)
-		left, err := q.AwaitEvent(ctx, s, p, w)
-		switch {
-		case err != nil:
-			return err
-		case left == NodeChanged:
-			continue // a lease that was renewed is still ahead
-		case left == listAgain:
-			d = protocol.Decision{}
-			continue
-		}
-		if granted, err := q.passNearest(ctx, s, p, &d, detached); granted || err != nil {
-			return err
+		switch left {
+		case NodeChanged: // a lease that was renewed is still ahead
+		case listAgain:
+			w.decision = protocol.Decision{}
+		case nodeGone:
+			if granted, err := w.passNearest(ctx); granted || err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// A wait is a call of Await.
+type wait struct {
+	queue    *Queue
+	session  *client.Session
+	place    *Place
+	decision protocol.Decision
+	detached <-chan struct{} // closed if the client has changed servers since the listing
+	reported string          // name of the member whose wait was reported
+}
+
+// awaitNearest waits for an event of the nearest member ahead. One that keeps the place waiting no longer counts as gone.
+func (w *wait) awaitNearest(ctx context.Context) (awaited, error) {
+	q, s, p := w.queue, w.session, w.place
+	nearest := w.decision.Ahead[len(w.decision.Ahead)-1]
+	// GetW sets no watch on a node that is gone, where ExistsW would leave
+	// one behind that can never fire: names do not recur.
+	watch, err := s.Watch(ctx, q.path+"/"+nearest.Name, session.WatchNode)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nodeGone, nil
+	case err != nil:
+		return 0, err
+	case p.mode == protocol.Read && sharedWatched(watch, nearest):
+		return nodeGone, nil
+	}
+	if nearest.Name != w.reported {
+		w.reported = nearest.Name
+		p.Behind = true
+		q.Client.Report().Waiting(q.path, p.Path, w.reported)
+	}
+	q.ObserveWatched(watch, nearest.Name)
+	return q.AwaitEvent(ctx, s, p, watch)
 }
 
 // passNearest takes note that the nearest member ahead keeps the place waiting no longer, and reports whether its claim can
@@ -81,23 +93,23 @@ func (q *Queue) Await(ctx context.Context, s *client.Session, p *Place) error {
 //
 // The last listing had the place's own node. The node still exists if its watch has not fired since, and if the server is
 // still the same: a server reports events in the order in which they happened. Otherwise another listing is needed.
-func (q *Queue) passNearest(ctx context.Context, s *client.Session, p *Place, d *protocol.Decision, detached <-chan struct{}) (granted bool, err error) {
-	d.WithoutLast()
-	if !d.Granted() || !d.Complete {
+func (w *wait) passNearest(ctx context.Context) (granted bool, err error) {
+	w.decision.WithoutLast()
+	if !w.decision.Granted() || !w.decision.Complete {
 		return false, nil
 	}
-	switch _, err := s.Watch(ctx, p.Path, session.WatchNode); {
+	switch _, err := w.session.Watch(ctx, w.place.Path, session.WatchNode); {
 	case errors.Is(err, zk.ErrNoNode):
 	case err != nil:
 		return false, err
 	default:
 		select {
-		case <-detached:
+		case <-w.detached:
 		default:
 			return true, nil
 		}
 	}
-	*d = protocol.Decision{}
+	w.decision = protocol.Decision{}
 	return false, nil
 }
 

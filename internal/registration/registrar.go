@@ -94,31 +94,32 @@ func (r *registrar) create(s *client.Session, n *nodes.Node) error {
 		_, err := session.CallAndWait(r.life, s.Session, session.Ordinary, func(conn *zk.Conn) (string, error) {
 			return conn.Create(r.path, data, zk.FlagEphemeral, s.Client().ACL())
 		})
+		own := err == nil
+		if errors.Is(err, zk.ErrNodeExists) {
+			revision = 0 // of the data of that node
+			own, err = r.awaitFree(s, unanswered)
+		}
 		switch {
-		case err == nil:
+		case own:
 			n.Path = r.path
 			r.registered(s, revision)
 			return nil
-		case errors.Is(err, zk.ErrNodeExists):
-			own, err := r.awaitFree(s, unanswered)
-			if err != nil {
-				return err
-			}
-			if own {
-				n.Path = r.path
-				r.registered(s, 0)
-				return nil
-			}
+		case err == nil: // the path may be free
 		case errors.Is(err, zk.ErrNoNode) && zkpath.Parent(r.path) != "/":
 			if err := s.CreateParents(r.life, zkpath.Parent(r.path), nil); err != nil {
 				return err
 			}
-		case session.OutcomeOf(err) == session.Unknown && session.Retryable(err) && s.Ended() == nil && r.life.Err() == nil:
+		case r.isUnanswered(s, err):
 			unanswered = true
 		default:
 			return err
 		}
 	}
+}
+
+// isUnanswered reports whether a request of the session failed without an answer, and the registration can go on in it.
+func (r *registrar) isUnanswered(s *client.Session, err error) bool {
+	return session.OutcomeOf(err) == session.Unknown && session.Retryable(err) && s.Ended() == nil && r.life.Err() == nil
 }
 
 // awaitFree waits until the node at the path has changed. own reports that it is the node of a
@@ -133,27 +134,29 @@ func (r *registrar) awaitFree(s *client.Session, unanswered bool) (own bool, err
 		return false, err
 	}
 	data, stat, _ := w.Content()
-	switch stat.EphemeralOwner {
-	case 0:
+	switch owner := stat.EphemeralOwner; {
+	case owner == 0:
 		return false, errors.New("the path has a node that is not ephemeral")
-	case s.ID():
-		if unanswered {
-			return true, nil
-		}
-		fallthrough
-	default:
-		if stat.EphemeralOwner != r.former {
-			r.blocked(&recipes.TakenError{Session: stat.EphemeralOwner, Since: time.UnixMilli(stat.Ctime), Data: bytes.Clone(data)})
-		}
+	case owner == s.ID() && unanswered:
+		return true, nil
+	case owner != r.former:
+		r.blocked(&recipes.TakenError{Session: owner, Since: time.UnixMilli(stat.Ctime), Data: bytes.Clone(data)})
 	}
+	return false, r.wait(s, w.Fired(), nil, nil)
+}
+
+// wait waits for one of the events. It returns an error if the session is over or the node is no longer wanted.
+func (r *registrar) wait(s *client.Session, changed, wake <-chan struct{}, at <-chan time.Time) error {
 	select {
-	case <-w.Fired():
-		return false, nil
+	case <-changed:
+	case <-wake:
+	case <-at:
 	case <-s.Context().Done():
-		return false, s.Ended()
+		return s.Ended()
 	case <-r.life.Done():
-		return false, context.Cause(r.life)
+		return context.Cause(r.life)
 	}
+	return nil
 }
 
 // attend waits for changes of the node, which exists, and of the data that it is to have. It
@@ -171,28 +174,26 @@ func (r *registrar) attend(s *client.Session) error {
 		if stat.EphemeralOwner != s.ID() {
 			return errNodeGone
 		}
-		data, revision := r.wanted()
-		if !bytes.Equal(current, data) {
-			if r.hasWritten(revision) { // so another client has overwritten it
-				if err := r.pace(s); err != nil {
-					return err
-				}
-			}
-			if err := r.write(s, data, revision, stat.Version); err != nil {
-				return err
-			}
-			continue
+		if data, revision := r.wanted(); bytes.Equal(current, data) {
+			r.wrote(revision)
+			err = r.wait(s, w.Fired(), r.wake, nil)
+		} else {
+			err = r.restore(s, data, revision, stat.Version)
 		}
-		r.wrote(revision)
-		select {
-		case <-w.Fired():
-		case <-r.wake:
-		case <-s.Context().Done():
-			return s.Ended()
-		case <-r.life.Done():
-			return context.Cause(r.life)
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// restore writes the data over that of another version, which another client may have written.
+func (r *registrar) restore(s *client.Session, data []byte, revision int, version int32) error {
+	if r.hasWritten(revision) { // so another client has overwritten it
+		if err := r.pace(s); err != nil {
+			return err
+		}
+	}
+	return r.write(s, data, revision, version)
 }
 
 // write writes the data over the version that was read. After an answer that reveals nothing,
@@ -205,9 +206,7 @@ func (r *registrar) write(s *client.Session, data []byte, revision int, version 
 	case err == nil:
 		r.wrote(revision)
 		return nil
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
-		return nil
-	case session.OutcomeOf(err) == session.Unknown && session.Retryable(err) && s.Ended() == nil && r.life.Err() == nil:
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), r.isUnanswered(s, err):
 		return nil
 	}
 	return err
@@ -216,14 +215,9 @@ func (r *registrar) write(s *client.Session, data []byte, revision int, version 
 // pace waits until T/48 have passed since the node was last restored: a program that deletes or
 // overwrites it continuously would otherwise cause as many requests in return.
 func (r *registrar) pace(s *client.Session) error {
-	left := s.Timeout()/48 - time.Since(r.repaired)
-	if left > 0 {
-		select {
-		case <-time.After(left):
-		case <-s.Context().Done():
-			return s.Ended()
-		case <-r.life.Done():
-			return context.Cause(r.life)
+	if left := s.Timeout()/48 - time.Since(r.repaired); left > 0 {
+		if err := r.wait(s, nil, nil, time.After(left)); err != nil {
+			return err
 		}
 	}
 	r.repaired = time.Now()
