@@ -93,7 +93,7 @@ test-modules:
 	run cmd/lockkeeper $(RACE) ./...; \
 	run examples $(RACE) ./...; \
 	run fencing/grpcfence $(RACE) ./...; \
-	run auth/kerberos $(RACE) ./...; \
+	run recipes/kerberos $(RACE) ./...; \
 	run election/clientgo go test -shuffle=on ./...; \
 	run trace/promtrace $(RACE) ./...; \
 	run trace/oteltrace $(RACE) ./...; \

@@ -18,8 +18,8 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/lib/pq v1.12.3
 	github.com/lockkeeper/lockkeeper v0.0.0
-	github.com/lockkeeper/lockkeeper/auth/kerberos v0.0.0
 	github.com/lockkeeper/lockkeeper/docker v0.0.0
+	github.com/lockkeeper/lockkeeper/recipes/kerberos v0.0.0
 	github.com/lockkeeper/lockkeeper/service v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
@@ -198,8 +198,8 @@ require (
 
 replace (
 	github.com/lockkeeper/lockkeeper => ../
-	github.com/lockkeeper/lockkeeper/auth/kerberos => ../auth/kerberos
 	github.com/lockkeeper/lockkeeper/docker => ../docker
+	github.com/lockkeeper/lockkeeper/recipes/kerberos => ../recipes/kerberos
 	github.com/lockkeeper/lockkeeper/service => ../service
 	github.com/lockkeeper/lockkeeper/trace/promtrace => ../trace/promtrace
 )

@@ -15,7 +15,7 @@ import (
 )
 
 // SASL authenticates the client to the servers by a mechanism of SASL, in ZooKeeper's scheme
-// "sasl". DigestMD5 returns one; module auth/kerberos has another.
+// "sasl". DigestMD5 returns one; module recipes/kerberos has another.
 //
 // Authenticate is called for each connection, once the server has attached the session and
 // before the first request. host is the server's, as the server list has it. Each call of

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	kerberos = module + "/auth/kerberos"
+	kerberos = module + "/recipes/kerberos"
 	clientgo = module + "/election/clientgo"
 	docker   = module + "/docker"
 	proof    = module + "/proof"
@@ -33,7 +33,7 @@ const (
 	client    = service + "/client"
 )
 
-// nested has a rule for each package of the auth/kerberos, election/clientgo, docker, service and proof modules, about packages of this repository only. Their
+// nested has a rule for each package of the recipes/kerberos, election/clientgo, docker, service and proof modules, about packages of this repository only. Their
 // go.mod decides which other packages they may import.
 var nested = map[string]rule{
 	kerberos: {
@@ -211,7 +211,7 @@ var nested = map[string]rule{
 }
 
 func TestImportsOfNestedModulesPointOneWay(t *testing.T) {
-	for _, dir := range []string{"auth/kerberos", "election/clientgo", "docker", "service", "proof"} {
+	for _, dir := range []string{"recipes/kerberos", "election/clientgo", "docker", "service", "proof"} {
 		packages := scan(t, filepath.Join(root, dir), module+"/"+dir)
 		require.NotEmpty(t, packages, "the scan finds existing packages")
 		require.Empty(t, violations(nested, ofThisRepository(packages)))

@@ -230,7 +230,7 @@ import (
 	"context"
 	"log"
 
-	"github.com/lockkeeper/lockkeeper/auth/kerberos"
+	"github.com/lockkeeper/lockkeeper/recipes/kerberos"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -246,7 +246,7 @@ func main() {
 func TestConsumerOfKerberosBuilds(t *testing.T) {
 	c := newConsumer(t)
 	c.write(t, "main.go", usesKerberos)
-	c.build(t, lockkeeper+"/auth/kerberos")
+	c.build(t, lockkeeper+"/recipes/kerberos")
 }
 
 const usesCallbacks = `package main

@@ -12,9 +12,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/auth/kerberos"
 	"github.com/lockkeeper/lockkeeper/proof/torture/stores"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/recipes/kerberos"
 )
 
 const kerberosJAAS = `Server {

@@ -1,4 +1,4 @@
-module github.com/lockkeeper/lockkeeper/auth/kerberos
+module github.com/lockkeeper/lockkeeper/recipes/kerberos
 
 go 1.26.0
 
