@@ -15,7 +15,7 @@ import (
 )
 
 // maxWait bounds each wait. No test measures it.
-const maxWait = time.Minute
+const maxWait = 3 * time.Minute
 
 // A Process is a contender process. Its methods fail the test, and so belong to the test's goroutine.
 type Process struct {

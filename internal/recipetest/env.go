@@ -25,7 +25,7 @@ import (
 )
 
 // Patience is the time limit of a test, and of each wait in it.
-const Patience = 60 * time.Second
+const Patience = 3 * time.Minute
 
 // An Env is the environment of one test: servers, and a root path that no other test uses. At the end of a test that has not
 // failed, it requires that no ephemeral node exists below the root and that no client has outstanding nodes. Then it closes
