@@ -37,6 +37,7 @@ at 15s for 2s partition-callers 2 both
 
 // An hour of this is what `make torture-service DURATION=1h` runs.
 func TestShortTortureOfTheServiceFindsNothing(t *testing.T) {
+	t.Parallel()
 	needServers(t)
 	dir := t.TempDir()
 	file := filepath.Join(t.TempDir(), "plan.txt")
