@@ -21,7 +21,7 @@ func requireParentUnchanged(t *testing.T, data []byte, acl []zk.ACL) {
 	_, err := s.ZK.Create(s.Path("lock"), data, 0, acl)
 	require.NoError(t, err)
 	proxy := s.proxy(s.ensemble.Servers()[0])
-	mu := s.Mutex(s.Connect(recipes.Options{}, proxy.Addr()), "lock")
+	mu := s.Mutex(s.Connect(recipes.Options{SessionTimeout: unhurried}, proxy.Addr()), "lock")
 	hold := s.Lock(mu)
 	require.EqualValues(t, s.Stat(hold.Path()).Czxid, hold.Token())
 

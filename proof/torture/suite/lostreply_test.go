@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -44,6 +45,10 @@ func isJoin(frame []byte) bool {
 func isDelete(frame []byte) bool {
 	return len(frame) >= 8 && binary.BigEndian.Uint32(frame[4:]) == opDelete
 }
+
+// unhurried is the session timeout of a client that waits for a reply that is to be lost: with a short one, it would end the
+// connection before a busy server replies.
+const unhurried = 30 * time.Second
 
 // A dialSwitch allows a client to open new connections, or blocks its dials.
 type dialSwitch struct {
@@ -91,6 +96,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 	setUp := func(t *testing.T, opts recipes.Options) (s *env, client *recipes.Client, lose func(then ...func()) (lost <-chan struct{})) {
 		t.Helper()
 		s = onThree(t)
+		opts.SessionTimeout = unhurried
 		client, proxies := s.behindProxies(opts)
 		return s, client, func(then ...func()) <-chan struct{} {
 			lost := make(chan struct{}, len(proxies))
@@ -193,7 +199,7 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 	s := onThree(t)
 	reachable := newDialSwitch()
 	proxy := s.proxy(s.ensemble.Servers()[0])
-	client := s.Connect(recipes.Options{Dial: reachable.dial}, proxy.Addr())
+	client := s.Connect(recipes.Options{SessionTimeout: unhurried, Dial: reachable.dial}, proxy.Addr())
 	hold := s.Lock(s.Mutex(client, "lock"))
 	number := hold.Path()[len(hold.Path())-10:]
 

@@ -72,7 +72,7 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 
 	var names []string
 	var holds []*lock.Hold
-	holder := s.Connect(recipes.Options{SessionTimeout: timeout}, leader.Addr())
+	holder := s.Connect(recipes.Options{SessionTimeout: time.Minute}, leader.Addr())
 	for i := range waiters {
 		names = append(names, fmt.Sprint("lock-", i))
 		holds = append(holds, s.Lock(s.Mutex(holder, names[i])))
