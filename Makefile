@@ -56,7 +56,9 @@ RUN   = failed=; run() { what=$$1; dir=$$1; shift; for arg in "$$@"; do case "$$
 	begin=$$(date +%s); (cd "$$dir" && exec nice -n $(NICE) "$$@") || failed="$$failed, $$what"; \
 	echo "make $@: $$what: $$(($$(date +%s) - begin)) s"; };
 DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
-RACE := go test -race -shuffle=on
+# make check has vetted all.
+TEST := go test -vet=off -shuffle=on
+RACE := $(TEST) -race
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
 .PHONY: test-computed test-library test-modules test-notified test-servers
 
@@ -72,9 +74,9 @@ test-servers: NICE = 5
 test-servers:
 	@$(RUN) run docker $(RACE) -p 1 -timeout 20m ./...; \
 	for package in fences stores secured rivals cmd/rival; do \
-		run proof go test -shuffle=on -timeout 20m ./torture/$$package; \
+		run proof $(TEST) -timeout 20m ./torture/$$package; \
 	done; \
-	run proof go test -shuffle=on ./deploy; \
+	run proof $(TEST) ./deploy; \
 	$(DONE)
 
 # Examples and promises run on zktest with the race detector, and then on a real server without it. The suite that compares zktest
@@ -82,7 +84,7 @@ test-servers:
 test-library: NICE = 10
 test-library:
 	@$(RUN) run . $(RACE) $$(go list ./... | grep -v -e /docs$$ -e /internal/house$$); \
-	run . $(ENSEMBLE) -n 1 -- go test -shuffle=on -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
+	run . $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
 	$(DONE)
 
@@ -94,10 +96,10 @@ test-modules:
 	run examples $(RACE) ./...; \
 	run fencing/grpcfence $(RACE) ./...; \
 	run recipes/kerberos $(RACE) ./...; \
-	run election/clientgo go test -shuffle=on ./...; \
+	run election/clientgo $(TEST) ./...; \
 	run trace/promtrace $(RACE) ./...; \
 	run trace/oteltrace $(RACE) ./...; \
-	run proof go test -shuffle=on ./clouds ./page ./torture/evidence ./torture/pictures; \
+	run proof $(TEST) ./clouds ./page ./torture/evidence ./torture/pictures; \
 	run proof $(RACE) -p 1 -timeout 20m $$(cd proof && go list ./... | grep -v -E '/(clouds|deploy|evidence|fences|mutants|page|pictures|release|rivals?|secured|simulation|stores|suite|cmd/torture)$$'); \
 	$(DONE)
 
@@ -105,9 +107,9 @@ test-modules:
 # all, and a sample with the race detector.
 test-computed: NICE = 19
 test-computed:
-	@$(RUN) run proof go test -shuffle=on -timeout 60m ./simulation -sim.every=120 -sim.seeds=200; \
-	run proof go test -timeout 60m ./mutants -mutants.every=20; \
-	run proof go test -shuffle=on ./release; \
+	@$(RUN) run proof $(TEST) -timeout 60m ./simulation -sim.every=120 -sim.seeds=200; \
+	run proof $(TEST) -timeout 60m ./mutants -mutants.every=20; \
+	run proof $(TEST) ./release; \
 	$(DONE)
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only
