@@ -61,7 +61,7 @@ import (
 )
 
 // startBound bounds the time until every server of an ensemble serves.
-const startBound = time.Minute
+const startBound = 3 * time.Minute
 
 // Ensemble is a set of running ZooKeeper servers. All methods are safe for
 // concurrent use, but Close must be the last.
@@ -75,7 +75,7 @@ type Ensemble struct {
 }
 
 // Run starts an ensemble and returns once every server serves, or with an error
-// after at most a minute, plus what it takes to get an image or jars that are
+// after at most three minutes, plus what it takes to get an image or jars that are
 // missing. On error nothing is left running, and the error holds the end of a
 // server's log. A nil opts means one server with the defaults. The caller must
 // Close the ensemble; ctx bounds the start only.

@@ -41,7 +41,7 @@ func onEach(t *testing.T, opts Options, test func(t trial, e *Ensemble)) {
 // bounded returns a context that bounds a test.
 func bounded(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	tb.Cleanup(cancel)
 	return ctx
 }

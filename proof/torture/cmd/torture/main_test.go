@@ -288,20 +288,20 @@ func TestInterruptedTortureLeavesNothing(t *testing.T) {
 	t.Parallel()
 	needServers(t)
 	plan := filepath.Join(t.TempDir(), "plan.txt")
-	require.NoError(t, os.WriteFile(plan, []byte(`at 1s for 1m pause-server 2
-at 1s for 1m fill-disk 1
-at 1s for 1m partition-server 3
-at 1s for 1m kill-contender 2
-at 2s for 1m pause-contender 1
+	require.NoError(t, os.WriteFile(plan, []byte(`at 1s for 9m pause-server 2
+at 1s for 9m fill-disk 1
+at 1s for 9m partition-server 3
+at 1s for 9m kill-contender 2
+at 2s for 9m pause-contender 1
 `), 0o600))
-	cmd, temporary := tortured(t, "-duration", "2m", "-seed", "7", "-out", t.TempDir(), "-plan", plan,
+	cmd, temporary := tortured(t, "-duration", "10m", "-seed", "7", "-out", t.TempDir(), "-plan", plan,
 		"-faults", "pause-server,fill-disk,partition-server,kill-contender,pause-contender")
 	harness, err := child.Start(t, cmd)
 	require.NoError(t, err)
 	_, err = harness.Await(t.Context(), "torture: 4 contenders started")
 	require.NoError(t, err)
 	// The last of the faults is in progress.
-	require.Eventually(t, func() bool { return slices.ContainsFunc(contendersOf(t, harness.Pid()), isStopped) }, 30*time.Second,
+	require.Eventually(t, func() bool { return slices.ContainsFunc(contendersOf(t, harness.Pid()), isStopped) }, 3*time.Minute,
 		10*time.Millisecond, "a contender is frozen")
 	require.NotEmpty(t, belongings(t, harness.Pid()), "what is looked for can be found")
 	require.NoError(t, harness.Signal(os.Interrupt))
@@ -310,7 +310,7 @@ at 2s for 1m pause-contender 1
 	require.ErrorAs(t, harness.Wait(), &exit)
 	require.Equal(t, interrupted, exit.ExitCode())
 	require.Contains(t, harness.Output(), "everything is removed")
-	require.Less(t, time.Since(began), time.Minute, "taking back the faults takes its time, and that is all there is to wait for")
+	require.Less(t, time.Since(began), 5*time.Minute, "taking back the faults takes its time, and that is all there is to wait for")
 	require.Empty(t, contendersOf(t, harness.Pid()))
 	require.Empty(t, belongings(t, harness.Pid()))
 	requireEmpty(t, temporary)
