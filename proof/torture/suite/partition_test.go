@@ -4,6 +4,7 @@ package suite
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,8 +27,35 @@ type handovers struct {
 	history []*history
 }
 
-// handovers returns handovers whose i-th holder connects to the servers of holderAt(i).
+// handovers returns handovers whose i-th holder connects to the servers of holderAt(i). It begins again if a busy machine costs a
+// holder its session.
 func (s *env) handovers(timeout time.Duration, holderAt func(i int) []string, successorsAt ...string) *handovers {
+	s.T.Helper()
+	for attempt := range 5 {
+		d := s.beginHandovers(fmt.Sprint("lock-", attempt), timeout, holderAt, successorsAt...)
+		if d.beat() {
+			return d
+		}
+		for i, hold := range d.holds {
+			_ = hold.Unlock(s.Ctx) // it may be lost
+			s.Unlock(d.next[i].Granted())
+		}
+	}
+	require.FailNow(s.T, "no session lives until the fault")
+	return nil
+}
+
+// beat waits until each holder's heartbeat was answered, and reports whether all hold. From there on heartbeats are periodic.
+func (d *handovers) beat() bool {
+	d.env.T.Helper()
+	for _, hold := range d.holds {
+		before := hold.Deadline()
+		d.env.Eventually("a heartbeat", func() bool { return hold.Err() != nil || hold.Deadline().After(before) })
+	}
+	return !slices.ContainsFunc(d.holds, func(hold *lock.Hold) bool { return hold.Err() != nil })
+}
+
+func (s *env) beginHandovers(prefix string, timeout time.Duration, holderAt func(i int) []string, successorsAt ...string) *handovers {
 	s.T.Helper()
 	const n = 6
 	d := &handovers{env: s, timeout: timeout}
@@ -36,7 +64,7 @@ func (s *env) handovers(timeout time.Duration, holderAt func(i int) []string, su
 	step := time.NewTicker(timeout / 6 / n) // the heartbeat period is T/6
 	defer step.Stop()
 	for i := range n {
-		name := fmt.Sprint("lock-", i)
+		name := fmt.Sprint(prefix, "-", i)
 		client := s.Connect(recipes.Options{SessionTimeout: timeout}, holderAt(i)...)
 		hold := s.Lock(s.Mutex(client, name))
 		h := s.history()
@@ -48,9 +76,6 @@ func (s *env) handovers(timeout time.Duration, holderAt func(i int) []string, su
 		d.next = append(d.next, next)
 		d.history = append(d.history, h)
 		<-step.C
-	}
-	for _, hold := range d.holds {
-		s.beats(hold, 1) // from here on heartbeats are periodic
 	}
 	return d
 }
