@@ -41,19 +41,25 @@ demo: bin/lockkeeper ## watch a leader lose its term and its stale write rejecte
 demo-real: bin/lockkeeper ## the same on a real ensemble of three
 	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- sh -c 'exec bin/lockkeeper demo --servers "$$ZK_SERVERS"'
 
-# Most tests wait, so all groups run at the same time. Tests that judge when holders are notified have the highest priority, because
-# they cannot judge what was not scheduled, and tests that compute have the lowest one. Each command prints its time, and a failure
-# does not keep the others from running.
+# Tests that mostly wait for servers, tests of the library and tests of its modules run at the same time. Tests that compute run
+# beside all others, at the lowest priority. The last group judges when holders are notified, to fractions of a second: it excuses
+# what was not scheduled, and runs beside no other group, as it could judge little there. Each command prints its time, and a
+# failure does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@proof/torture/stores/install.sh # likewise
 	-@proof/page/chromium.sh # likewise
 	@go build -race ./... && cd proof && go build -race -o /dev/null ./torture/cmd/torture # once: the groups need the same packages
-	@$(IMAGE) $(MAKE) -k --no-print-directory -j5 test-notified test-servers test-library test-modules test-computed
+	@$(IMAGE) failed=; \
+	$(MAKE) --no-print-directory test-computed & computed=$$!; \
+	$(MAKE) -k --no-print-directory -j3 test-servers test-library test-modules || failed=1; \
+	$(MAKE) --no-print-directory test-notified || failed=1; \
+	wait $$computed || failed=1; \
+	test -z "$$failed"
 
 # run FOLDER COMMAND…
 RUN   = failed=; run() { what=$$1; dir=$$1; shift; for arg in "$$@"; do case "$$arg" in ./*) what="$$what $$arg" ;; esac; done; \
-	begin=$$(date +%s); (cd "$$dir" && exec nice -n $(NICE) "$$@") || failed="$$failed, $$what"; \
+	begin=$$(date +%s); (cd "$$dir" && "$$@") || failed="$$failed, $$what"; \
 	echo "make $@: $$what: $$(($$(date +%s) - begin)) s"; };
 DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
 # make check has vetted all.
@@ -62,15 +68,8 @@ RACE := $(TEST) -race
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
 .PHONY: test-computed test-library test-modules test-notified test-servers
 
-test-notified: NICE = 0
-test-notified:
-	@$(RUN) run proof $(RACE) -timeout 20m ./torture/suite; \
-	run proof $(RACE) -timeout 20m ./torture/cmd/torture; \
-	$(DONE)
-
 # One package at a time: two ensembles of five would overload two cores. What these packages of the proof test runs with the race
 # detector in other packages: guards in fencing, clients in recipes. The clients of stores would take minutes to compile with it.
-test-servers: NICE = 5
 test-servers:
 	@$(RUN) run docker $(RACE) -p 1 -timeout 20m ./...; \
 	for package in fences stores secured rivals cmd/rival; do \
@@ -81,7 +80,6 @@ test-servers:
 
 # Examples and promises run on zktest with the race detector, and then on a real server without it. The suite that compares zktest
 # with a real server starts one. make check has run the tests of docs and internal/house.
-test-library: NICE = 10
 test-library:
 	@$(RUN) run . $(RACE) $$(go list ./... | grep -v -e /docs$$ -e /internal/house$$); \
 	run . $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
@@ -89,7 +87,6 @@ test-library:
 	$(DONE)
 
 # client-go, the clients of clouds and the browser's would take minutes to compile with the race detector.
-test-modules: NICE = 10
 test-modules:
 	@$(RUN) run service $(RACE) ./...; \
 	run cmd/lockkeeper $(RACE) ./...; \
@@ -105,11 +102,14 @@ test-modules:
 
 # A sample: one frame of 120 and one mutant of twenty, each time from a random one on, and the first plans. `make simulate` runs
 # all, and a sample with the race detector.
-test-computed: NICE = 19
 test-computed:
-	@$(RUN) run proof $(TEST) -timeout 60m ./simulation -sim.every=120 -sim.seeds=200; \
-	run proof $(TEST) -timeout 60m ./mutants -mutants.every=20; \
-	run proof $(TEST) ./release; \
+	@$(RUN) run proof nice -n 19 $(TEST) -timeout 60m ./simulation -sim.every=120 -sim.seeds=200; \
+	run proof nice -n 19 $(TEST) -timeout 60m ./mutants -mutants.every=20; \
+	run proof nice -n 19 $(TEST) ./release; \
+	$(DONE)
+
+test-notified:
+	@$(RUN) run proof $(RACE) -p 1 -timeout 20m ./torture/cmd/torture ./torture/suite; \
 	$(DONE)
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only
