@@ -75,7 +75,7 @@ type Trace struct {
 	_ struct{}
 }
 
-// A SessionEvent is what a Trace is told about a session. Each hook names the fields that
+// A SessionEvent is what has happened to a session. Each hook names the fields that
 // it sets.
 type SessionEvent struct {
 	Session   int64
@@ -89,7 +89,7 @@ type SessionEvent struct {
 	_ struct{}
 }
 
-// A QueueEvent is what a Trace is told about a queue and its contenders. Each hook names
+// A QueueEvent is what has happened in a queue or to a contender. Each hook names
 // the fields that it sets.
 type QueueEvent struct {
 	Path       string // of the queue

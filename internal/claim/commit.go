@@ -77,7 +77,7 @@ func (c *Claim) rewritten(responses []zk.MultiResponse, err error) bool {
 }
 
 // refused returns the result of a transaction that the server refused with err. The first of
-// responses is that of the check of the claim's own node.
+// responses is the result of the check of the claim's own node.
 func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
 	fail := c.fail("commit", err)
 	switch {
@@ -125,7 +125,7 @@ type operationError struct {
 	error
 }
 
-// commitFailed returns the error of Commit for that of its operations, or of one of them.
+// commitFailed returns the error of Commit for the error of its operations, or of one of them.
 func (c *Claim) commitFailed(err error) error {
 	var of operationError
 	if errors.As(err, &of) {

@@ -113,7 +113,7 @@ func TestUnbrokenRequestKeepsItsPositionWhenTheReplicaStops(t *testing.T) {
 	})
 }
 
-// The token of the front is not known to the caller, and that of a successor must not be taken for it.
+// The token of the front is not known to the caller, and a successor's must not be taken for it.
 func TestForceReleaseWithoutTokenEndsOneFrontOnly(t *testing.T) {
 	simulated(t, func(w world) {
 		r := w.replica()

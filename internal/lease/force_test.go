@@ -175,7 +175,7 @@ func TestForcedReleaseOfWaiterInFrontDeletesIt(t *testing.T) {
 	})
 }
 
-// Without a readable record it is not known whether the node is that of a lease, nor when its holder
+// Without a readable record it is not known whether the node is a lease's, nor when its holder
 // must have stopped. Other clients could delete the node too early, so an operator has to.
 func TestNodeWithUnreadableRecordIsDeletedOnlyByForce(t *testing.T) {
 	simulated(t, func(w world) {

@@ -13,7 +13,7 @@ import (
 )
 
 // next returns the next step of an acquisition. l is the last listing, and c the contender that was read last: nil if it is
-// missing. next does no I/O, and knows no time but that of s.
+// missing. next does no I/O, and knows no time but s's.
 func next(s state, l *listing, c *Contender) step {
 	if s.looked == "" { // c was read in another phase
 		c = nil

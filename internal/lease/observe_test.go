@@ -179,6 +179,6 @@ func TestSlowRenewalsAreSentLaterWithoutWakingTheWaiters(t *testing.T) {
 		counts := w.requests(func() { time.Sleep(18 * time.Second) })
 		w.Logf("%v", counts)
 		require.GreaterOrEqual(w, counts["multi"], 10)
-		require.LessOrEqual(w, counts["setData"], 3*64, "those of few transactions, whose outcome is unknown")
+		require.LessOrEqual(w, counts["setData"], 3*64, "of few transactions, whose outcome is unknown")
 	})
 }

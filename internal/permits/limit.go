@@ -49,7 +49,7 @@ func checkLimit(limit int) error {
 // ErrNoLimit is returned for Permits without a limit of their own, if no limit is stored.
 var ErrNoLimit = errors.New("no limit is stored: use a limit that is not 0, which stores it")
 
-// readLimit returns the stored limit. It stores that of New if there is none.
+// readLimit returns the stored limit. It stores the limit of New if there is none.
 //
 // What it returns can be out of date, as the server may lag behind. A grant checks the version. Where the limit decides anything
 // else, use acceptLimit.

@@ -64,7 +64,7 @@ func (p *Permits) await(ctx context.Context, s *client.Session, pl *queue.Place)
 	}
 }
 
-// holdsPermits reports whether the watched node is that of a contender that was granted its permits.
+// holdsPermits reports whether the watched node belongs to a contender that was granted its permits.
 func holdsPermits(w *session.Watch, name string) bool {
 	data, stat, _ := w.Content()
 	c := queue.ContenderOf(name, data, stat)
@@ -84,11 +84,11 @@ func (p *Permits) refresh(ctx context.Context, s *client.Session, pl *queue.Plac
 
 // A marking is the answer to the transaction of mark.
 type marking struct {
-	limit, own error // of its operations; of own only if that of limit is nil
+	limit, own error // of its operations; of own only if the error of limit is nil
 }
 
 // mark grants the place its permits in the ensemble: it marks the node, in one transaction with a
-// check that the limit is still that of the place. The contender directly behind watches the node,
+// check that the limit is still the place's. The contender directly behind watches the node,
 // and becomes the first waiter. fits is false if the limit has changed.
 //
 // As long as the place's node exists, the contenders ahead only become fewer, so that the permits
@@ -127,8 +127,8 @@ func (p *Permits) mark(ctx context.Context, s *client.Session, pl *queue.Place) 
 	}
 }
 
-// sendMark sends the transaction. Its error is that of a transaction without an answer, or which
-// the server refused for another reason than one of its nodes.
+// sendMark sends the transaction. Its error says that the transaction has no answer, or that
+// the server refused it for another reason than one of its nodes.
 func (p *Permits) sendMark(conn *zk.Conn, pl *queue.Place, data []byte) (marking, error) {
 	results, err := conn.Multi(
 		&zk.CheckVersionRequest{Path: p.limitPath, Version: pl.Limit.Version},

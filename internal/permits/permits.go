@@ -26,7 +26,7 @@ import (
 // grant is carried out under a limit that has been changed. An operator must not delete the limit's
 // node while contenders exist.
 //
-// A contender without a weight, such as that of a lock on the same path, counts as all permits.
+// A contender without a weight, such as a contender of a lock on the same path, counts as all permits.
 //
 // A Permits is safe for concurrent use.
 type Permits struct {
@@ -69,7 +69,7 @@ func (p *Permits) Limit(ctx context.Context) (limit int, err error) {
 // waiter whose weight is above the limit after a Resize. The error is a *LimitError if the first
 // limit that this process finds stored is not its own.
 //
-// The claim is shared: its token is that of a reader. See Claim.Shared.
+// The claim is shared: its token is a reader's. See Claim.Shared.
 func (p *Permits) Claim(ctx context.Context, weight int) (*recipes.Claim, error) {
 	if err := p.checkWeight(weight, protocol.MaxPermits); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A name whose address changes, as that of a pod does, is resolved at each attempt to connect: the claim continues.
+// A name whose address changes, as a pod's does, is resolved at each attempt to connect: the claim continues.
 func TestClaimContinuesWhenTheNameOfItsServerHasAnotherAddress(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		const timeout = 8 * time.Second

@@ -180,7 +180,7 @@ type Front struct {
 }
 
 // Front returns the first contender, and watches for a change of it with one watch
-// on that contender's node, however many wait behind it. The view is that of the
+// on that contender's node, however many wait behind it. It is as seen by the
 // server that this client is connected to. Changed is also closed when the session
 // is over.
 func (q *Queue) Front(ctx context.Context) (front Front, err error) {

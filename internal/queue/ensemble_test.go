@@ -175,7 +175,7 @@ func (s *ensemble) expire(session int64) {
 }
 
 // answerExpired answers the request that the rule selects as in a session that has expired,
-// although its connection continues, as that of a follower that lags does. The session expires
+// although its connection continues, as a lagging follower's does. The session expires
 // a second later.
 func (s *ensemble) answerExpired(session int64, r zktest.Rule) {
 	r.Session, r.Fail, r.Times = session, zktest.ErrSessionExpired, 1

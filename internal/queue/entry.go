@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
-// An Entry is what a join creates: the node of a session's contender, or that of a lease.
+// An Entry is what a join creates: the node of a session's contender, or a lease's.
 type Entry struct {
 	mode protocol.Mode
 	// Weight is the number of permits that the contender claims, 0 if it claims the queue as a whole.

@@ -22,7 +22,7 @@ import (
 // children may show that the queue was empty.
 //
 // The tag is this client's belief, and in another life of the parent the numbers
-// begin anew: a name of tag and number alone could be that of a claim,
+// begin anew: a name of tag and number alone could belong to a claim,
 // of this client or another, whose node was deleted with the parent. Its
 // Commit, Check and heartbeats would take the new node for its own. So a plain name is given
 // only where the transaction begins with a check of a node that the session is

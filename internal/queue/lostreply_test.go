@@ -118,7 +118,7 @@ func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
 	}
 }
 
-// A code that the client has no name for can be that of a quota.
+// A code that the client has no name for can be a quota's.
 func TestCreateThatIsAnsweredWithACodeWithoutANameFailsOnce(t *testing.T) {
 	for _, parent := range []string{protocol.ParentMark, "theirs"} {
 		faketime.Test(t, func(t *testing.T) {

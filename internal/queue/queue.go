@@ -25,8 +25,8 @@ import (
 // Options are the options of a Queue. The zero value of a field means its
 // default.
 type Options struct {
-	// Owner is the label that other clients see: at most 4096 bytes, that of
-	// the client if empty.
+	// Owner is the label that other clients see: at most 4096 bytes, the
+	// client's if empty.
 	Owner string
 
 	// ReleaseTimeout bounds Release, and the time in which a failed Claim deletes
@@ -53,7 +53,7 @@ type Options struct {
 
 	// Fence, if not nil, is called before Claim or Try returns a claim whose former holder
 	// did not release it, after LockDelay: it makes sure that the former holder does no
-	// harm. Holders leave breadcrumbs as for LockDelay. ctx is done when that of the caller is,
+	// harm. Holders leave breadcrumbs as for LockDelay. ctx is done when the caller's is,
 	// or when the claim is lost. Claim waits for the function to return.
 	//
 	// If it returns an error, or panics, the claim is released and the breadcrumb stays:

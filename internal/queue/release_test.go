@@ -47,7 +47,7 @@ func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
 		err = queue.Release(ended, claim)
 		require.ErrorIs(t, err, recipes.ErrUncertain)
 		require.ErrorContains(t, err, claim.Path())
-		require.Equal(t, 2*time.Second, time.Since(began), "its own bound counts, and not that of a ctx that is done")
+		require.Equal(t, 2*time.Second, time.Since(began), "its own bound counts, and not a ctx that is done")
 		require.True(t, closed(claim.Done()))
 		require.Equal(t, 1, client.OutstandingNodes())
 		s.heal()

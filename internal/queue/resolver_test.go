@@ -29,7 +29,7 @@ type names struct {
 	serving sync.WaitGroup
 }
 
-// dial is that of a net.Resolver.
+// dial is a net.Resolver's.
 func (n *names) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe() // without packets: as by TCP, each message follows its length
 	n.serving.Go(func() {

@@ -151,7 +151,7 @@ func TestRefusalAtReconnectionEndsTheClaimAtItsDeadlineAndNotTheClient(t *testin
 		_, err := newQueue(t, client, nil).Claim(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, `user "bob": zk: client authentication failed: server refused the credentials`)
-		require.LessOrEqual(t, int(s.dials.Load())-dials, 200, "no storm: about 5 in T for each of two sessions, and those of the first rounds")
+		require.LessOrEqual(t, int(s.dials.Load())-dials, 200, "no storm: about 5 in T for each of two sessions, and the first rounds")
 
 		mechanism.become(recipes.DigestMD5("bob", "sécret"))
 		require.NoError(t, claimed(t, client).Check(t.Context()))

@@ -13,8 +13,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Settle waits until this client's unwanted nodes in the queue are gone: those of waiters
-// that gave up, and those of claims that were lost or whose release was not confirmed. It
+// Settle waits until this client's unwanted nodes in the queue are gone: nodes of waiters
+// that gave up, and nodes of claims that were lost or whose release was not confirmed. It
 // returns nil if there are none. Nodes of current waiters and holders do not count.
 //
 // It waits no longer than ctx and the release timeout, and not while no server

@@ -26,7 +26,7 @@ func (s servers) fencedBy(client *recipes.Client, fence func(context.Context, re
 }
 
 // An operator deletes the node of a claim that is about to read the breadcrumb, and another client
-// takes over: then the breadcrumb is that of the present holder.
+// takes over: then the breadcrumb is the present holder's.
 func TestHolderThatHasOvertakenTheClaimIsNotFenced(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, link := s.connect()

@@ -23,7 +23,7 @@ import (
 // breadcrumbPath is the node in which the holders of /l leave their breadcrumbs.
 const breadcrumbPath = "/l-breadcrumb"
 
-// lockDelay is that of these tests: shorter than the time after which a client leaves a server that does not answer.
+// lockDelay is the delay of these tests: shorter than the time after which a client leaves a server that does not answer.
 const lockDelay = nodeTimeout / 16
 
 // delayed returns the queue /l of a client, with the lock-delay.

@@ -115,7 +115,7 @@ func (w *wait) passNearest(ctx context.Context) (granted bool, err error) {
 
 // predicted returns the decision that the place's number suggests, none if it suggests nothing. A
 // reader's predecessor by number says nothing about the writers ahead. Where the name of the only
-// contender of a client has a nonce, those of other such clients do, and cannot be predicted.
+// contender of a client has a nonce, the names of other such clients have one too, and cannot be predicted.
 func (p *Place) predicted() protocol.Decision {
 	if !p.verified || p.inName || p.Member.Overflowed() || p.Member.Sequence == 0 || p.mode == protocol.Read {
 		return protocol.Decision{}

@@ -22,7 +22,7 @@ type Kind[T any] struct {
 // A foreignError reports that a node's data is no record of its kind, or has a format that this version does not know.
 type foreignError struct{ error }
 
-// IsForeign reports whether err is that of a node with data that is no record of its kind.
+// IsForeign reports whether err says that a node has data that is no record of its kind.
 func IsForeign(err error) bool { return errors.As(err, new(foreignError)) }
 
 // Encode returns the data of a node with the record.

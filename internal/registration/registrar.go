@@ -186,7 +186,7 @@ func (r *registrar) attend(s *client.Session) error {
 	}
 }
 
-// restore writes the data over that of another version, which another client may have written.
+// restore writes the data over a node that has another version, which another client may have written.
 func (r *registrar) restore(s *client.Session, data []byte, revision int, version int32) error {
 	if r.hasWritten(revision) { // so another client has overwritten it
 		if err := r.pace(s); err != nil {

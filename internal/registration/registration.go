@@ -148,7 +148,7 @@ func (r *Registration) Path() string { return r.path }
 // node is not registered, that is after it is registered again. Of concurrent calls the last one
 // prevails.
 //
-// If ctx ends first, the error wraps ErrUncertain: the data remains that of the registration, and
+// If ctx ends first, the error wraps ErrUncertain: the data remains the registration's, and
 // is written when that is possible. If data is over MaxRegistrationData, or ctx was done
 // before, nothing changes. If the registration has ended, Update returns the error of Err.
 func (r *Registration) Update(ctx context.Context, data []byte) error {

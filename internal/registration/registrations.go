@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
-// registrations are those of one client, by path. A client has one registration of a path at a
+// registrations are the registrations of one client, by path. A client has one registration of a path at a
 // time: as both would be of one session, a server could not distinguish their nodes.
 type registrations struct {
 	running sync.WaitGroup

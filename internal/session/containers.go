@@ -22,7 +22,7 @@ type Containers struct {
 	last     *wire.Wire // the last of these
 }
 
-// maxHangUps is how many connections a server closes in place of an answer until nodes are persistent. One can be that of a
+// maxHangUps is how many connections a server closes in place of an answer until nodes are persistent. One can be the connection of a
 // server that was just stopped.
 const maxHangUps = 2
 

@@ -150,7 +150,7 @@ func (d *deletions) stillExists(ctx context.Context, p *nodes.Node) (bool, error
 }
 
 // deleteOnce sends one request to delete the node. It waits for the answer on the caller's
-// goroutine, unless ctx ends within T/4. It always waits for that of a named node: a request that
+// goroutine, unless ctx ends within T/4. It always waits for the deletion of a named node: a request that
 // outlives its call could hit a later node of that name.
 func (d *deletions) deleteOnce(ctx context.Context, p *nodes.Node, as Role) (err error) {
 	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.Kind.DeleteVersion()) }

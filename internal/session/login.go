@@ -56,7 +56,7 @@ func (d *dialer) areRefused() bool {
 }
 
 // endIfRefused ends a session that does not exist yet, if the server has refused the credentials of a
-// client that had no session before: they are probably wrong. Those of a client that had one were
+// client that had no session before: they are probably wrong. The credentials of a client that had one were
 // right, and may be so again.
 func (s *Session) endIfRefused(server string, err error) {
 	if s.config.IsFirst && !s.link.state().wasAttached && errors.Is(err, zk.ErrAuthFailed) {

@@ -14,8 +14,8 @@ import (
 // a sixth longer.
 const MaxInFlight = 128
 
-// forHolders is how many of them are reserved for requests of holders, and forContenders for those of
-// callers that are no joins. A slow server would otherwise answer all joins of a burst before a release, a
+// forHolders is how many of them are reserved for requests of holders, and forContenders for other requests
+// that are no joins. A slow server would otherwise answer all joins of a burst before a release, a
 // Check, or the watch of a waiter.
 const (
 	forHolders    = 32
@@ -62,7 +62,7 @@ func (t Turn) End() {
 }
 
 // take waits for a turn, and reports false if one of the contexts ends first. It calls Done only
-// if no turn is free, because the first Done of a context, such as that of each release,
+// if no turn is free, because the first Done of a context, such as the context of each release,
 // allocates a channel.
 func (t *turns) take(as Role, session, caller context.Context) (mine Turn, ok bool) {
 	mine = Turn{t, as}

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Watch waits until the watch is set, by this call or an earlier one. Its error wraps that of
+// Watch waits until the watch is set, by this call or an earlier one. Its error wraps the error of
 // the server or of ctx.
 func (s *sender) Watch(ctx context.Context, path string, kind WatchKind) (*Watch, error) {
 	key := watchKey{path, kind}

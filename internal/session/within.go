@@ -35,7 +35,7 @@ func within[V any](ctx context.Context, blocking *background.Group, name string,
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	// A function that observes ctx is about to return, with a better error than that of ctx.
+	// A function that observes ctx is about to return, with a better error than ctx's.
 	timer := time.NewTimer(10 * time.Millisecond)
 	defer timer.Stop()
 	select {

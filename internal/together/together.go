@@ -44,7 +44,7 @@ type Part struct {
 // as Claim does.
 //
 // Nodes that one transaction creates have the same zxid, so the tokens of the claims are equal. Each
-// is greater than those of all earlier claims of its path that conflict with it.
+// is greater than the tokens of all earlier claims of its path that conflict with it.
 func Claim(ctx context.Context, parts ...Part) ([]*recipes.Claim, error) {
 	return claimTogether(ctx, parts, func(g *together) ([]*recipes.Claim, error) { return g.claim(ctx) })
 }

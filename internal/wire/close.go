@@ -35,6 +35,28 @@ func (w *Wire) end(conn net.Conn) {
 	})
 }
 
+// lost records that the connection has ended, and whether this process ended it.
+func (w *Wire) lost() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hungUp = w.hungUp || !w.isClosed()
+}
+
+// HungUp reports whether the server, or the network, ended the connection after its handshake. The client's requests on it fail
+// afterwards.
+func (w *Wire) HungUp() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hungUp
+}
+
+// SessionEnded reports whether the server has ended the session, as the client asked it to.
+func (w *Wire) SessionEnded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended
+}
+
 // SetReadDeadline keeps the client from extending the handshake, or a Read of a
 // connection that was closed.
 func (w *Wire) SetReadDeadline(t time.Time) error { return w.setDeadline(w.Conn.SetReadDeadline, t) }

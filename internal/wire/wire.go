@@ -167,28 +167,6 @@ func (w *Wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lost records that the connection has ended, and whether this process ended it.
-func (w *Wire) lost() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.hungUp = w.hungUp || !w.isClosed()
-}
-
-// HungUp reports whether the server, or the network, ended the connection after its handshake. The client's requests on it fail
-// afterwards.
-func (w *Wire) HungUp() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.hungUp
-}
-
-// SessionEnded reports whether the server has ended the session, as the client asked it to.
-func (w *Wire) SessionEnded() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ended
-}
-
 // shake waits for the reply to the handshake, and for the login that follows it. The reply is then still to be read.
 func (w *Wire) shake() error {
 	h, err := w.greet()

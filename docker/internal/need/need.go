@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package need ends tests that need a backend which the machine does not have.
+// Package need ends tests that need a backend which the machine does not have. The docker module does not require the root, whose
+// package of this name has the same rule for programs.
 package need
 
 import (

@@ -150,7 +150,7 @@ func (s *Set) At(path string) *Node {
 	return nil
 }
 
-// Outstanding returns how many nodes may exist in the session: those of waiters and holders, those whose create has not been
+// Outstanding returns how many nodes may exist in the session: nodes of waiters and holders, those whose create has not been
 // answered, and those that are still to be deleted. It returns 0 once the session is over: they go with it.
 func (s *Set) Outstanding() int {
 	s.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/proof/torture/worker"
 )
 
-// Other tests run beside this package, and machines of CI are loaded. A process that does not run is notified when it runs again,
+// Tests that compute can run beside this package, and machines of CI are loaded. A process that does not run is notified when it runs again,
 // and servers that do not run cost a session what is left of its timeout. So the tests excuse what was not scheduled, as the
 // torture does.
 
