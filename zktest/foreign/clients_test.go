@@ -6,8 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/contender"
 	"github.com/lockkeeper/lockkeeper/internal/need"
@@ -61,30 +65,50 @@ var (
 	}
 )
 
-// java runs a source file of this folder, with these jars.
-func java(t *testing.T, jars []string, main string, args ...string) *contender.Process {
+// contend runs Contend.java, with Java's ZooKeeper client and Curator.
+func contend(t *testing.T, args ...string) *contender.Process {
 	t.Helper()
-	binary, err := exec.LookPath("java")
-	if err != nil {
-		missingClient(t, "Java", err)
+	compile.Do(func() { compiled, missing = compileContend(t) })
+	if missing != nil {
+		missingClient(t, "a Java client", missing)
 	}
+	command := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-cp", compiled, "Contend"}
+	return contender.Start(t, exec.CommandContext(t.Context(), "java", append(command, args...)...))
+}
+
+// Contend.java is compiled once, into a folder that TestMain removes.
+var (
+	compile  sync.Once
+	compiled string // the class path
+	missing  error  // without which it could not be compiled
+	classes  string
+)
+
+// compileContend returns the class path of the compiled Contend.java, or an error if something is not installed.
+func compileContend(t *testing.T) (string, error) {
+	t.Helper()
 	var path []string
-	for _, jar := range jars {
+	for _, jar := range slices.Concat(zooKeeperJars, curatorJars) {
 		file := filepath.Join("/usr/share/java", jar+".jar")
 		if _, err := os.Stat(file); err != nil {
 			file = filepath.Join(unpackedDir(), "usr/share/java", jar+".jar")
 		}
 		if _, err := os.Stat(file); err != nil {
-			missingClient(t, jar+".jar", err)
+			return "", err
 		}
 		path = append(path, file)
 	}
+	if _, err := exec.LookPath("java"); err != nil {
+		return "", err
+	}
 	if _, err := exec.LookPath("javac"); err != nil {
-		missingClient(t, "a JDK", err)
+		return "", err
 	}
-	command := []string{
-		"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
-		"-cp", strings.Join(path, string(os.PathListSeparator)), main,
-	}
-	return contender.Start(t, exec.CommandContext(t.Context(), binary, append(command, args...)...))
+	jars := strings.Join(path, string(os.PathListSeparator))
+	var err error
+	classes, err = os.MkdirTemp("", "foreign")
+	require.NoError(t, err)
+	out, err := exec.CommandContext(t.Context(), "javac", "-cp", jars, "-d", classes, "Contend.java").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return classes + string(os.PathListSeparator) + jars, nil
 }

@@ -5,7 +5,6 @@ package foreign
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +20,19 @@ import (
 
 func TestMain(m *testing.M) {
 	child.Main()
-	os.Exit(zktest.Main(m))
+	os.Exit(zktest.Main(withClasses{m}))
+}
+
+// withClasses removes the compiled client after the last test.
+type withClasses struct{ *testing.M }
+
+func (m withClasses) Run() int {
+	status := m.M.Run()
+	if err := os.RemoveAll(classes); err != nil { // nothing if it is ""
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return status
 }
 
 // A rival is a contender that uses another library's recipe: Contend.java, kazoo_contend.py or zk.Lock.
@@ -53,7 +64,7 @@ func curatorMutex(t *testing.T, s *server, path string) rival {
 
 func curator(t *testing.T, recipe string, s *server, path string) rival {
 	t.Helper()
-	return rival{Process: java(t, slices.Concat(zooKeeperJars, curatorJars), "Contend.java", recipe, s.list(), path)}
+	return rival{Process: contend(t, recipe, s.list(), path)}
 }
 
 func kazooLock(t *testing.T, s *server, path string) rival {
