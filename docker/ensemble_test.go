@@ -23,9 +23,10 @@ type trial struct{ *testing.T }
 // onEach runs a test on every backend of this machine: all make the same promises.
 func onEach(t *testing.T, opts Options, test func(t trial, e *Ensemble)) {
 	t.Helper()
+	t.Parallel() // most of the time the tests wait until servers notice a fault
 	for _, backend := range []string{"docker", "java"} {
 		t.Run(backend, func(t *testing.T) {
-			t.Parallel() // most of the time they wait until servers notice a fault
+			t.Parallel()
 			p, err := opts.plan()
 			require.NoError(t, err)
 			p.backend = backend
