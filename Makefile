@@ -29,7 +29,7 @@ IMAGE := set -eu; \
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: bench browser check clean clients demo demo-real evidence examples format help image lint release service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
+.PHONY: bench browser check clean clients demo demo-real evidence examples format help image lint release samples service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -41,18 +41,22 @@ demo: bin/lockkeeper ## watch a leader lose its term and its stale write rejecte
 demo-real: bin/lockkeeper ## the same on a real ensemble of three
 	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- sh -c 'exec bin/lockkeeper demo --servers "$$ZK_SERVERS"'
 
-# Tests that mostly wait for servers, tests of the library and tests of its modules run at the same time. Tests that compute run
-# beside all others, at the lowest priority. The last group judges when holders are notified, to fractions of a second: it excuses
-# what was not scheduled, and runs beside no other group, as it could judge little there. Each command prints its time, and a
-# failure does not keep the others from running.
+# Real servers of tests are Java processes, where this machine can run and partition them: an ensemble of containers takes ten
+# seconds longer to start. The tests of containers use both.
+PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] || [ "$$(id -u)" != 0 ] || \
+	! command -v java >/dev/null || ! command -v ip >/dev/null || export ZK_TEST_BACKEND=java;
+
+# The groups that follow run at the same time. Tests that compute run beside all others, at the lowest priority. The last group
+# judges when holders are notified, to fractions of a second: it excuses what was not scheduled, and runs beside no other group, as
+# it could judge little there. Each command prints its time, and a failure does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@proof/torture/stores/install.sh # likewise
 	-@proof/page/chromium.sh # likewise
 	@go build -race ./... && cd proof && go build -race -o /dev/null ./torture/cmd/torture # once: the groups need the same packages
-	@$(IMAGE) failed=; \
+	@$(PROCESSES) $(IMAGE) failed=; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j3 test-servers test-library test-modules || failed=1; \
+	$(MAKE) -k --no-print-directory -j4 test-containers test-servers test-library test-modules || failed=1; \
 	$(MAKE) --no-print-directory test-notified || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
@@ -66,16 +70,17 @@ DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
 TEST := go test -vet=off -shuffle=on
 RACE := $(TEST) -race
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
-.PHONY: test-computed test-library test-modules test-notified test-servers
+.PHONY: test-computed test-containers test-library test-modules test-notified test-servers
 
-# One package at a time: two ensembles of five would overload two cores. What these packages of the proof test runs with the race
-# detector in other packages: guards in fencing, clients in recipes. The clients of stores would take minutes to compile with it.
-test-servers:
-	@$(RUN) run docker $(RACE) -p 1 -timeout 20m ./...; \
-	for package in fences stores secured rivals cmd/rival; do \
-		run proof $(TEST) -timeout 20m ./torture/$$package; \
-	done; \
+test-containers:
+	@unset ZK_TEST_BACKEND; $(IMAGE) $(RUN) run docker $(RACE) -p 1 -parallel 3 -timeout 20m ./...; \
 	run proof $(TEST) ./deploy; \
+	$(DONE)
+
+# What these packages of the proof test runs with the race detector in other packages: guards in fencing, clients in recipes. The
+# clients of stores would take minutes to compile with it.
+test-servers:
+	@$(RUN) run proof $(TEST) -p 1 -timeout 20m $(addprefix ./torture/,fences stores secured rivals cmd/rival); \
 	$(DONE)
 
 # Examples and promises run on zktest with the race detector, and then on a real server without it. The suite that compares zktest
@@ -108,8 +113,10 @@ test-computed:
 	run proof nice -n 19 $(TEST) ./release; \
 	$(DONE)
 
+# The short torture runs the recipes with the race detector on real servers, the suite without.
 test-notified:
-	@$(RUN) run proof $(RACE) -p 1 -timeout 20m ./torture/cmd/torture ./torture/suite; \
+	@$(RUN) run proof $(RACE) -timeout 20m ./torture/cmd/torture; \
+	run proof $(TEST) -timeout 20m ./torture/suite; \
 	$(DONE)
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only
@@ -118,6 +125,11 @@ examples: ## freeze a leader during its work, in each example, and see its stale
 
 simulate: ## try many plans of faults in fake time, cut each frame of each scenario, and run each mutant (SEEDS=20000)
 	cd proof && go test -timeout 0 ./simulation -sim.seeds $(SEEDS) && go test -race -timeout 0 ./simulation && go test -timeout 0 ./mutants
+
+samples: ## run whole what make test samples on real servers: 100 stale writes to each guard, each pair of five servers killed
+	@$(PROCESSES) $(IMAGE) cd proof && \
+	go test -timeout 60m ./torture/fences -run '^TestStaleWriteOf' -fences.trials 100 && \
+	go test -timeout 60m ./torture/suite -run '^TestAnyTwoOf' -suite.pairs 10
 
 # What comes of it goes to the folder that it names; the plan in it is run again with TORTURE='-plan FILE'. Load is
 # TORTURE='-waiters 50 -holds 1000'. The status is 1 if something was broken, 3 if a promise was never tested, and 4 if
