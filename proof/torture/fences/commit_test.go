@@ -51,10 +51,12 @@ func TestIdleTimeoutBeforeTheCommitIsNotUncertain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.empty(t)
 			admin := s.open(t)
-			idle := s.with("idle_in_transaction_session_timeout=50")
-			err := guardIn(t, idle, nil).Do(t.Context(), "ledger", 9, func(tx *sql.Tx) error {
+			err := guardIn(t, s, nil).Do(t.Context(), "ledger", 9, func(tx *sql.Tx) error {
 				var pid int
 				if err := tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+					return err
+				}
+				if _, err := tx.ExecContext(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = 50"); err != nil {
 					return err
 				}
 				for alive := 1; alive == 1; {
