@@ -56,67 +56,63 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	@go build -race ./... && cd proof && go build -race -o /dev/null ./torture/cmd/torture # once: the groups need the same packages
 	@$(PROCESSES) $(IMAGE) failed=; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j4 test-containers test-servers test-library test-modules || failed=1; \
+	$(MAKE) -k --no-print-directory -j4 test-containers test-servers test-plain test-library || failed=1; \
 	$(MAKE) --no-print-directory test-notified || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
-# run FOLDER COMMAND…
-RUN   = failed=; run() { what=$$1; dir=$$1; shift; for arg in "$$@"; do case "$$arg" in ./*) what="$$what $$arg" ;; esac; done; \
-	begin=$$(date +%s); (cd "$$dir" && "$$@") || failed="$$failed, $$what"; \
-	echo "make $@: $$what: $$(($$(date +%s) - begin)) s"; };
+# run COMMAND…
+RUN   = failed=; run() { what=; for arg in "$$@"; do case "$$arg" in ./*) what="$$what $$arg" ;; esac; done; \
+	begin=$$(date +%s); "$$@" || failed="$$failed$${what:- all}"; echo "make $@:$$what: $$(($$(date +%s) - begin)) s"; };
 DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
 # make check has vetted all.
 TEST := go test -vet=off -shuffle=on
 RACE := $(TEST) -race
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
-.PHONY: test-computed test-containers test-library test-modules test-notified test-servers
+.PHONY: test-computed test-containers test-library test-notified test-plain test-servers
+
+# The packages that other groups than test-library test.
+ELSEWHERE := ./docs ./internal/house ./docker/... ./election/clientgo/... ./proof/clouds ./proof/deploy ./proof/mutants \
+	./proof/page ./proof/release ./proof/simulation ./proof/torture/cmd/rival ./proof/torture/cmd/torture \
+	./proof/torture/evidence ./proof/torture/fences ./proof/torture/pictures ./proof/torture/rivals ./proof/torture/secured \
+	./proof/torture/stores ./proof/torture/suite
+
+# The suite that compares zktest with a real server starts one.
+test-library:
+	@$(RUN) run $(RACE) -timeout 20m $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE))"); \
+	$(DONE)
 
 test-containers:
-	@unset ZK_TEST_BACKEND; $(IMAGE) $(RUN) run docker $(RACE) -p 1 -parallel 3 -timeout 20m ./...; \
-	run proof $(TEST) ./deploy; \
+	@unset ZK_TEST_BACKEND; $(IMAGE) $(RUN) run $(RACE) -p 1 -parallel 3 -timeout 20m ./docker/... ./proof/deploy; \
 	$(DONE)
 
-# What these packages of the proof test runs with the race detector in other packages: guards in fencing, clients in recipes. The
-# clients of stores would take minutes to compile with it.
+# What these packages test runs with the race detector in other packages: guards in fencing, clients in recipes. The clients of
+# stores would take minutes to compile with it.
 test-servers:
-	@$(RUN) run proof $(TEST) -p 1 -timeout 20m $(addprefix ./torture/,fences stores secured rivals cmd/rival); \
+	@$(RUN) run $(TEST) -p 1 -timeout 20m ./proof/torture/fences ./proof/torture/stores ./proof/torture/secured \
+		./proof/torture/rivals ./proof/torture/cmd/rival; \
 	$(DONE)
 
-# Examples and promises run on zktest with the race detector, and then on a real server without it. The suite that compares zktest
-# with a real server starts one. make check has run the tests of docs and internal/house.
-test-library:
-	@$(RUN) run . $(RACE) $$(go list ./... | grep -v -e /docs$$ -e /internal/house$$); \
-	run . $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
+# Nor are client-go, the clients of clouds and the browser's compiled with it. Examples and promises run on zktest with the race
+# detector, and here on a real server without it.
+test-plain:
+	@$(RUN) run $(TEST) ./election/clientgo/... ./proof/clouds ./proof/page ./proof/torture/evidence ./proof/torture/pictures; \
+	run $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
-	$(DONE)
-
-# client-go, the clients of clouds and the browser's would take minutes to compile with the race detector.
-test-modules:
-	@$(RUN) run service $(RACE) ./...; \
-	run cmd/lockkeeper $(RACE) ./...; \
-	run examples $(RACE) ./...; \
-	run fencing/grpcfence $(RACE) ./...; \
-	run recipes/kerberos $(RACE) ./...; \
-	run election/clientgo $(TEST) ./...; \
-	run trace/promtrace $(RACE) ./...; \
-	run trace/oteltrace $(RACE) ./...; \
-	run proof $(TEST) ./clouds ./page ./torture/evidence ./torture/pictures; \
-	run proof $(RACE) -p 1 -timeout 20m $$(cd proof && go list ./... | grep -v -E '/(clouds|deploy|evidence|fences|mutants|page|pictures|release|rivals?|secured|simulation|stores|suite|cmd/torture)$$'); \
 	$(DONE)
 
 # A sample: one frame of 120 and one mutant of twenty, each time from a random one on, and the first plans. `make simulate` runs
 # all, and a sample with the race detector.
 test-computed:
-	@$(RUN) run proof nice -n 19 $(TEST) -timeout 60m ./simulation -sim.every=120 -sim.seeds=200; \
-	run proof nice -n 19 $(TEST) -timeout 60m ./mutants -mutants.every=20; \
-	run proof nice -n 19 $(TEST) ./release; \
+	@$(RUN) run nice -n 19 $(TEST) -timeout 60m ./proof/simulation -sim.every=120 -sim.seeds=200; \
+	run nice -n 19 $(TEST) -timeout 60m ./proof/mutants -mutants.every=20; \
+	run nice -n 19 $(TEST) ./proof/release; \
 	$(DONE)
 
 # The short torture runs the recipes with the race detector on real servers, the suite without.
 test-notified:
-	@$(RUN) run proof $(RACE) -timeout 20m ./torture/cmd/torture; \
-	run proof $(TEST) -timeout 20m ./torture/suite; \
+	@$(RUN) run $(RACE) -timeout 20m ./proof/torture/cmd/torture; \
+	run $(TEST) -timeout 20m ./proof/torture/suite; \
 	$(DONE)
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only
