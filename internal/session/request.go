@@ -136,6 +136,9 @@ func RetryAs[R any](ctx context.Context, of Sender, as Role, op, path string, re
 		if ctx.Err() == nil && repeat {
 			continue
 		}
+		if over := s.Ended(); over != nil && Retryable(err) {
+			err = fmt.Errorf("%w: %w", over, err)
+		}
 		var zero R
 		if ctx != s.ctx && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = fmt.Errorf("%w: %w", ctx.Err(), err)
