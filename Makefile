@@ -46,9 +46,9 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] || [ "$$(id -u)" != 0 ] || \
 	! command -v java >/dev/null || ! command -v ip >/dev/null || export ZK_TEST_BACKEND=java;
 
-# The groups that follow run at the same time. Tests that compute run beside all others, at the lowest priority. The last group
-# judges when holders are notified, to fractions of a second: it excuses what was not scheduled, and runs beside no other group, as
-# it could judge little there. Each command prints its time, and a failure does not keep the others from running.
+# Four groups run at the same time, and then two that judge when holders are notified, to fractions of a second: they excuse what was
+# not scheduled, and could judge little beside the others. Tests that compute run beside all, at the lowest priority. Each command
+# prints its time, and a failure does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@proof/torture/stores/install.sh # likewise
@@ -57,7 +57,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	@$(PROCESSES) $(IMAGE) failed=; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
 	$(MAKE) -k --no-print-directory -j4 test-containers test-servers test-plain test-library || failed=1; \
-	$(MAKE) --no-print-directory test-notified || failed=1; \
+	$(MAKE) -k --no-print-directory -j2 test-torture test-suite || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
@@ -69,7 +69,7 @@ DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
 TEST := go test -vet=off -shuffle=on
 RACE := $(TEST) -race
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
-.PHONY: test-computed test-containers test-library test-notified test-plain test-servers
+.PHONY: test-computed test-containers test-library test-plain test-servers test-suite test-torture
 
 # The packages that other groups than test-library test.
 ELSEWHERE := ./docs ./internal/house ./docker/... ./election/clientgo/... ./proof/clouds ./proof/deploy ./proof/mutants \
@@ -110,9 +110,12 @@ test-computed:
 	$(DONE)
 
 # The short torture runs the recipes with the race detector on real servers, the suite without.
-test-notified:
+test-torture:
 	@$(RUN) run $(RACE) -timeout 20m ./proof/torture/cmd/torture; \
-	run $(TEST) -timeout 20m ./proof/torture/suite; \
+	$(DONE)
+
+test-suite:
+	@$(RUN) run $(TEST) -timeout 20m ./proof/torture/suite; \
 	$(DONE)
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only

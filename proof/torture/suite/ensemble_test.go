@@ -50,6 +50,7 @@ func TestTokensRiseAcrossHoldersParentDeletionAndLeaderChange(t *testing.T) {
 
 // A server that accepts connections and answers nothing costs the client time to detect, and not its session.
 func TestFrozenServerDoesNotCostTheSession(t *testing.T) {
+	t.Parallel()
 	s := onFresh(t, docker.Options{Servers: 3, SyncLimit: 5}) // a second, until a frozen leader is replaced
 	for _, mode := range []string{"follower", "leader"} {
 		client, server, attached := s.attachedTo(mode)

@@ -21,7 +21,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 )
 
-// The tests of this file load both cores, and run before the parallel ones, which judge deadlines.
+// Most tests of this file load both cores, and run before the parallel ones, which judge deadlines.
 
 // callers is how many callers of one principal loop over refused acquires. They send far more requests than its rate allows.
 const callers = 16
@@ -292,6 +292,7 @@ func TestLoopFillsNeitherLogNorAuditWhichSIGHUPRotates(t *testing.T) {
 
 // A replica that stops ends the polls of its waiters with 202, and this one does not ask again.
 func TestDeadWaiterBlocksAFreeLockForSeconds(t *testing.T) {
+	t.Parallel()
 	s := withCommand(t)
 	locks := s.service()
 	first, second := locks.start(), locks.start()
