@@ -165,7 +165,7 @@ func TestTriesOfManyClientsTakeFewRoundTripsEach(t *testing.T) {
 					q := s.queue(s.loaded(recipes.Options{Dial: link.Dial}), "/l/a")
 					try := of(s, q)
 					running.Go(func() {
-						for first := true; time.Since(began) < 20*time.Second; first = false {
+						for first := true; time.Since(began) < 3*time.Second; first = false {
 							called := time.Now()
 							c, err := try()
 							took := time.Since(called)
@@ -193,7 +193,7 @@ func TestTriesOfManyClientsTakeFewRoundTripsEach(t *testing.T) {
 				running.Wait()
 				s.Logf("at most %d round trips, %d grants", longest/roundTrip, grants)
 				require.LessOrEqual(s, longest, 11*roundTrip)
-				require.Greater(s, grants, 100)
+				require.Greater(s, grants, 30)
 				s.queued("/l/a", 0, 0)
 			})
 		})
