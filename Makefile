@@ -46,9 +46,9 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] || [ "$$(id -u)" != 0 ] || \
 	! command -v java >/dev/null || ! command -v ip >/dev/null || export ZK_TEST_BACKEND=java;
 
-# Four groups run at the same time, and then two that judge when holders are notified, to fractions of a second: they excuse what was
-# not scheduled, and could judge little beside the others. Tests that compute run beside all, at the lowest priority. Each command
-# prints its time, and a failure does not keep the others from running.
+# Four groups run at the same time: more would overload two cores. Tests that compute run beside all, at the lowest priority. Tests
+# that judge when holders are notified excuse what was not scheduled. Each command prints its time, and a failure does not keep the
+# others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@proof/torture/stores/install.sh # likewise
@@ -56,8 +56,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	@go build -race ./... && cd proof && go build -race -o /dev/null ./torture/cmd/torture # once: the groups need the same packages
 	@$(PROCESSES) $(IMAGE) failed=; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j4 test-containers test-servers test-plain test-library || failed=1; \
-	$(MAKE) -k --no-print-directory -j2 test-torture test-suite || failed=1; \
+	$(MAKE) -k --no-print-directory -j4 test-library test-servers test-suite test-containers test-torture test-plain || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
@@ -71,15 +70,23 @@ RACE := $(TEST) -race
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
 .PHONY: test-computed test-containers test-library test-plain test-servers test-suite test-torture
 
-# The packages that other groups than test-library test.
-ELSEWHERE := ./docs ./internal/house ./docker/... ./election/clientgo/... ./proof/clouds ./proof/deploy ./proof/mutants \
-	./proof/page ./proof/release ./proof/simulation ./proof/torture/cmd/rival ./proof/torture/cmd/torture \
-	./proof/torture/evidence ./proof/torture/fences ./proof/torture/pictures ./proof/torture/rivals ./proof/torture/secured \
-	./proof/torture/stores ./proof/torture/suite
+# The packages that test-library and test-plain leave to other groups.
+ELSEWHERE := ./docs ./internal/house ./docker/... ./proof/deploy ./proof/mutants ./proof/release ./proof/simulation \
+	./proof/torture/cmd/rival ./proof/torture/cmd/torture ./proof/torture/fences ./proof/torture/rivals \
+	./proof/torture/secured ./proof/torture/stores ./proof/torture/suite
+PLAIN     := ./election/clientgo/... ./proof/...
 
 # The suite that compares zktest with a real server starts one.
 test-library:
-	@$(RUN) run $(RACE) -timeout 20m $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE))"); \
+	@$(RUN) run $(RACE) -timeout 20m $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN))"); \
+	$(DONE)
+
+# client-go, the clients of clouds and the browser's would take minutes to compile with the race detector, with which the short
+# torture runs the proof's own packages. Examples and promises run on zktest with it, and here on a real server without it.
+test-plain:
+	@$(RUN) run $(TEST) $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
+	run $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
+		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
 	$(DONE)
 
 test-containers:
@@ -93,19 +100,11 @@ test-servers:
 		./proof/torture/rivals ./proof/torture/cmd/rival; \
 	$(DONE)
 
-# Nor are client-go, the clients of clouds and the browser's compiled with it. Examples and promises run on zktest with the race
-# detector, and here on a real server without it.
-test-plain:
-	@$(RUN) run $(TEST) ./election/clientgo/... ./proof/clouds ./proof/page ./proof/torture/evidence ./proof/torture/pictures; \
-	run $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
-		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
-	$(DONE)
-
-# A sample: one frame of 120 and one mutant of twenty, each time from a random one on, and the first plans. `make simulate` runs
+# A sample: one frame of 120 and one mutant of thirty, each time from a random one on, and the first plans. `make simulate` runs
 # all, and a sample with the race detector.
 test-computed:
 	@$(RUN) run nice -n 19 $(TEST) -timeout 60m ./proof/simulation -sim.every=120 -sim.seeds=200; \
-	run nice -n 19 $(TEST) -timeout 60m ./proof/mutants -mutants.every=20; \
+	run nice -n 19 $(TEST) -timeout 60m ./proof/mutants -mutants.every=30; \
 	run nice -n 19 $(TEST) ./proof/release; \
 	$(DONE)
 
