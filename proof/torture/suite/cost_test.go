@@ -116,6 +116,7 @@ func (c costTable) differences(documented costTable, others int) map[string]stri
 // docs/costs.md has these numbers. A busy machine can disturb the measurement of a row, which is repeated then: a row is
 // wrong if all measurements differ from it.
 func TestRecipesCostTheDocumentedRequests(t *testing.T) {
+	t.Parallel()
 	documented := documentedCosts(t)
 	for _, others := range costColumns {
 		if others > 10 && !*costCrowd {

@@ -164,8 +164,8 @@ func TestInterruptionReportsWhetherAnythingIsLeft(t *testing.T) {
 }
 
 // short is the torture that the tests have time for. T is a little shorter than usual, so that all kinds of faults fit. Each
-// process has 16 additional waiters, 4 on each path, and 50 additional holds: more, under the race detector, starve two cores.
-var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Servers: 3, Waiters: 4, Holds: 50, Steps: true}
+// process has 8 additional waiters, 2 on each path, and 20 additional holds: more, under the race detector, starve two cores.
+var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Servers: 3, Waiters: 2, Holds: 20, Steps: true}
 
 // shortPlan has two volleys at holders and then every kind of fault: a generated plan of this length would not have both.
 const shortPlan = `
