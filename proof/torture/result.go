@@ -27,7 +27,7 @@ func newResult(opts *Options) *verdict.Result {
 		Mutant: mutantName(opts.Mutant), Clients: opts.Clients, Waiters: opts.Waiters, Holds: opts.Holds, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
 		Faults: map[string]verdict.FaultCount{}, Findings: []verdict.Finding{}, Problems: []string{}, Acquired: map[string]history.Instant{},
 	}
-	r.Trees, _ = trees() // none in an export, without Git: then the document names no code, and is rejected as evidence
+	r.Trees, _ = trees() // Run logs the error; a document without them is rejected as evidence
 	if opts.Recipes {
 		r.Recipes = verdict.Recipes()
 	}

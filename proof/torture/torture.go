@@ -34,6 +34,9 @@ func Run(ctx context.Context, opts *Options) (_ *verdict.Result, err error) {
 		opts.Plan = GeneratePlan(opts)
 	}
 	r := &run{opts: opts, time: clock.Start(), result: newResult(opts)}
+	if _, err := trees(); err != nil {
+		opts.Log("the document will be no evidence, because it does not name its code: %v", err)
+	}
 	r.clocks.read(r.time)
 	if err := r.start(ctx); err != nil {
 		return nil, fmt.Errorf("torture: %w", err)

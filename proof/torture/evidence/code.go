@@ -16,12 +16,8 @@ import (
 // ErrNoHistory is the error of Locate in a checkout that has no history, or only a part: an export or a shallow clone.
 var ErrNoHistory = errors.New("this checkout has no complete history in which to find the code of the runs")
 
-// unknownCode is the Code of a run whose document records no tree hashes and names a commit that is not in the history.
-const unknownCode = "in no commit"
-
 // Locate sets the Code of each run: how many commits ago the folders of the product were last as in the run, in the history
 // of the checkout at dir. It returns an error that names each document whose code no commit has.
-// A document that records no tree hashes is located by its commit.
 func (r *Runs) Locate(dir string) error {
 	git := func(input string, args ...string) ([]string, error) {
 		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
@@ -54,15 +50,12 @@ func (r *Runs) Locate(dir string) error {
 		return fmt.Errorf("evidence: git cat-file: %w", err)
 	}
 	has := func(run *Run, i int) bool {
-		if len(run.Trees) == 0 {
-			return run.Commit != "" && strings.HasPrefix(commits[i], run.Commit)
-		}
 		for j, name := range names {
 			if tree := run.Trees[name]; tree != "" && !strings.HasPrefix(found[i*len(names)+j], tree) {
 				return false
 			}
 		}
-		return true
+		return len(run.Trees) > 0
 	}
 	var lost []error
 	r.each(func(run *Run) {
@@ -72,21 +65,9 @@ func (r *Runs) Locate(dir string) error {
 				return
 			}
 		}
-		run.Code = unknownCode
-		if len(run.Trees) > 0 {
-			lost = append(lost, fmt.Errorf("evidence: %s: no commit of the history has the folders of the product that it was made with: repeat the run from a commit that stays", run.File))
-		} else if !slices.Contains(withoutCode, run.File) {
-			lost = append(lost, fmt.Errorf("evidence: %s: it records no tree hashes, and its commit %q is not in the history: repeat the run in a checkout with Git", run.File, run.Commit))
-		}
+		lost = append(lost, fmt.Errorf("evidence: %s: no commit of the history has the folders of the product that it was made with: repeat the run from a commit that stays", run.File))
 	})
 	return errors.Join(lost...)
-}
-
-// withoutCode lists the documents of runs from before documents had tree hashes whose commits were made again since. The page
-// says so. A new run that replaces one of them leaves the list.
-var withoutCode = []string{
-	"every-recipe.json", "three-servers-under-load.json", "three-servers.json", "service/two-replicas-three-servers.json",
-	"service/three-replicas-three-servers.json", "service/two-replicas-five-servers.json", "service/three-replicas-five-servers.json",
 }
 
 // each calls f with each run.
@@ -96,14 +77,4 @@ func (r *Runs) each(f func(*Run)) {
 			f(&runs[i])
 		}
 	}
-}
-
-// WithoutCode returns how many runs have code that no commit of the history has.
-func (r *Runs) WithoutCode() (n int) {
-	r.each(func(run *Run) {
-		if run.Code == unknownCode {
-			n++
-		}
-	})
-	return n
 }

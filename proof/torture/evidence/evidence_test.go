@@ -25,15 +25,13 @@ import (
 const docs = "../../../docs"
 
 // codeCell matches where the page says that the history has the code of a run.
-var codeCell = regexp.MustCompile(`\d+ commits ago|` + unknownCode)
+var codeCell = regexp.MustCompile(`\d+ commits ago`)
 
-// ago returns the number in a cell, 0 if it has none.
+// ago returns the number in a cell.
 func ago(t *testing.T, cell string) (n int) {
 	t.Helper()
-	if cell != unknownCode {
-		_, err := fmt.Sscanf(cell, "%d commits ago", &n)
-		require.NoError(t, err)
-	}
+	_, err := fmt.Sscanf(cell, "%d commits ago", &n)
+	require.NoError(t, err)
 	return n
 }
 
@@ -101,45 +99,29 @@ func repository(t *testing.T, contents ...string) (string, func(args ...string) 
 
 func TestCodeOfARunIsFoundByItsFoldersAfterItsCommitWasMadeAgain(t *testing.T) {
 	dir, git := repository(t, "one", "two", "two", "three")
-	old, made := git("rev-parse", "HEAD~2")[:12], git("rev-parse", "HEAD~2:lock")[:12]
+	made := git("rev-parse", "HEAD~2:lock")[:12]
 	git("commit", "-q", "--amend", "-m", "another")
-	var run, byCommit verdict.Result
+	var run verdict.Result
 	run.Commit, run.Trees = "0123456789ab", map[string]string{"lock": made}
-	byCommit.Commit = old
-	runs := &Runs{Ours: []Run{{Result: run}}, Service: []Run{{Result: byCommit}}}
+	runs := &Runs{Ours: []Run{{Result: run}}}
 	require.NoError(t, runs.Locate(dir))
 	require.Equal(t, "1 commits ago", runs.Ours[0].Code, "the newest one that has the folders")
-	require.Equal(t, "2 commits ago", runs.Service[0].Code)
 }
 
 func TestRunWhoseCodeNoCommitHasIsNoEvidence(t *testing.T) {
 	dir, git := repository(t, "one")
 	var run, anonymous verdict.Result
 	run.Commit, run.Trees = git("rev-parse", "HEAD")[:12], map[string]string{"lock": "0123456789ab"}
-	anonymous.Commit = "0123456789ab"
-	runs := &Runs{Ours: []Run{{Result: run, File: "a.json"}, {Result: anonymous, File: "b.json"}, {Result: anonymous, File: withoutCode[0]}}}
+	anonymous.Commit = run.Commit
+	runs := &Runs{Ours: []Run{{Result: run, File: "a.json"}, {Result: anonymous, File: "b.json"}}}
 	err := runs.Locate(dir)
 	require.ErrorContains(t, err, "evidence: a.json: no commit of the history has the folders of the product")
-	require.ErrorContains(t, err, `evidence: b.json: it records no tree hashes, and its commit "0123456789ab" is not in the history`)
-	require.NotContains(t, err.Error(), withoutCode[0], "the page says it")
-	require.Equal(t, 3, runs.WithoutCode())
+	require.ErrorContains(t, err, "evidence: b.json: no commit", "a commit that is made again is not enough")
 
 	require.ErrorIs(t, runs.Locate(t.TempDir()), ErrNoHistory, "an export")
 	clone := filepath.Join(t.TempDir(), "clone")
 	git("clone", "-q", "--depth", "1", "file://"+dir, clone)
 	require.ErrorIs(t, runs.Locate(clone), ErrNoHistory, "a shallow clone")
-}
-
-func TestListOfRunsWithoutCodeIsNotStale(t *testing.T) {
-	runs, err := Read(filepath.Join(docs, "evidence"))
-	require.NoError(t, err)
-	var without []string
-	runs.each(func(run *Run) {
-		if len(run.Trees) == 0 {
-			without = append(without, run.File)
-		}
-	})
-	require.ElementsMatch(t, withoutCode, without, "a run that replaces one of these leaves the list, and none joins it")
 }
 
 func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
@@ -163,9 +145,9 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	page, err := Page(&Runs{Ours: []Run{{Result: ours, File: "ours.json"}, {Result: recorded, File: "recorded.json"}}})
 	require.NoError(t, err)
 	for _, want := range []string{
-		"| holders that were partitioned, and lost the lock to another client | – | 61 |",
+		"| holders that were partitioned, and lost the lock to another client | 0 | 61 |",
 		"| additional contenders and held locks, in each process | none | 1,500 on each path, 200 |",
-		"| how often each recipe was granted or run | – | lock 5, permits 1,234 |",
+		"| how often each recipe was granted or run |  | lock 5, permits 1,234 |",
 		check.NotifiedFirst.Meaning() + " | – | 1,067 |", check.LivingNode.Meaning() + " | – | unknown |", check.FencedRegister.Meaning() + " | – | 71, broken |",
 	} {
 		require.Contains(t, page, want)
@@ -176,7 +158,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for _, want := range []string{
-		"are older than this count and did not record it", "1,001,001 grants", "in ZooKeeper's commit order: **1**", "granted to another client: **17**", "Nodes left behind: **23**",
+		"1,001,001 grants", "in ZooKeeper's commit order: **1**", "granted to another client: **17**", "Nodes left behind: **23**",
 		"| stale writes that reached the registers | 29 |", "from 43 holders:\n**40** had been stopped", ", 3 had lost their node", "accepted **31**",
 		"**1 findings", "first-in-line: a predecessor was queued", "| kill-server | " + torture.Describe("kill-server") + " | 37 |", "| faults injected, not injected | 37, 2 |",
 		"| notified late, while scheduled; the longest | 17, 0s | 41, 0s |", "| notified late, while scheduled; the longest | 41, 0s |", "| holders that lost their lock and survived | 0 | 47 |",

@@ -106,14 +106,8 @@ func (r Run) Overlaps() (n int) {
 	return n
 }
 
-// IsRecorded reports whether the document records how often each promise was tested. Documents of earlier runs do not.
-func (r Run) IsRecorded() bool { return len(r.Promises) > 0 }
-
 // Tested returns how often a promise was tested in the run, with the verdict unless that is valid, as text.
 func (r Run) Tested(rule check.Rule) string {
-	if !r.IsRecorded() {
-		return notRecorded
-	}
 	for _, p := range r.Promises {
 		if p.Rule != rule {
 			continue
@@ -129,13 +123,8 @@ func (r Run) Tested(rule check.Rule) string {
 	return "–"
 }
 
-// Partitioned returns how many holders were partitioned and lost the lock to another client, as text.
-func (r Run) Partitioned() string {
-	if !r.IsRecorded() {
-		return notRecorded
-	}
-	return count(r.Numbers.Partitioned)
-}
+// Partitioned returns how many holders were partitioned and lost the lock to another client.
+func (r Run) Partitioned() int { return r.Numbers.Partitioned }
 
 // Load returns the additional waiters and holds of each process, as text.
 func (r Run) Load() string {
@@ -147,18 +136,12 @@ func (r Run) Load() string {
 
 // Exercised returns how often each recipe was granted or run, as text.
 func (r Run) Exercised() string {
-	if len(r.Recipes) == 0 {
-		return notRecorded
-	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(r.Recipes)) {
 		parts = append(parts, name+" "+count(r.Recipes[name]))
 	}
 	return strings.Join(parts, ", ")
 }
-
-// notRecorded replaces a number that the documents of earlier runs lack.
-const notRecorded = "–"
 
 // Stopped returns how many holders sent stale writes because they were not scheduled when another client was granted the path.
 func (r Run) Stopped() int { return r.Numbers.StaleWriters[check.Paused] }

@@ -30,6 +30,15 @@ func TestProductHasEachFolderThatContendersAndReplicasAreBuiltFrom(t *testing.T)
 	}
 }
 
+func TestRunOfThisCheckoutRecordsItsCode(t *testing.T) {
+	if out, err := exec.Command("git", "rev-parse", "--show-toplevel").CombinedOutput(); err != nil {
+		t.Skipf("this is an export: %s", out)
+	}
+	trees, err := Trees()
+	require.NoError(t, err)
+	require.Len(t, trees, len(Product))
+}
+
 func TestRunRecordsItsCodeWithLocalChanges(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -30,7 +30,7 @@ type Result struct {
 	ZooKeeper string            `json:"zookeeper,omitempty"` // version of the servers, if they are ZooKeeper's
 	Go        string            `json:"go"`
 	Commit    string            `json:"commit"`           // of the library; with "+" if the checkout had local changes
-	Trees     map[string]string `json:"trees,omitempty"`  // Git hashes of the product: see Product. Older documents have none.
+	Trees     map[string]string `json:"trees,omitempty"`  // Git hashes of the product: see Product
 	Judged    string            `json:"judged,omitempty"` // commit of the checker, if the history was judged again later
 	Again     string            `json:"again"`            // command that repeats the run
 	Mutant    string            `json:"mutant,omitempty"` // patch that deliberately broke the library: the result says nothing about the library itself
