@@ -159,61 +159,80 @@ func TestOptionsReachTheServers(t *testing.T) {
 	})
 }
 
-func TestKilledLeaderIsReplacedAndComesBack(t *testing.T) {
+// One ensemble of each backend serves these tests one after the other: containers take long to start. Each leaves it whole.
+func TestEnsembleOfThree(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		old, err := e.Leader(ctx)
-		require.NoError(t, err)
-		addrs := e.Addrs()
-
-		begin := time.Now()
-		require.NoError(t, old.Kill(ctx))
-		since(t, "kill", begin)
-		require.NoError(t, old.Kill(ctx), "a dead server may be killed")
-		leader, err := e.Leader(ctx)
-		require.NoError(t, err)
-		since(t, "new leader", begin)
-		require.NotSame(t, old, leader)
-
-		begin = time.Now()
-		require.NoError(t, old.Start(ctx))
-		since(t, "start", begin)
-		require.NoError(t, old.Start(ctx), "a running server may be started")
-		require.NoError(t, e.WaitServing(ctx))
-		since(t, "serves again", begin)
-		require.Equal(t, addrs, e.Addrs())
+		for _, test := range []struct {
+			name string
+			run  func(trial, *Ensemble)
+		}{
+			{"Killed leader is replaced and comes back", killedLeaderIsReplacedAndComesBack},
+			{"Paused server accepts and does not answer", pausedServerAcceptsAndDoesNotAnswer},
+			{"Partitioned server is silent until healed", partitionedServerIsSilentUntilHealed},
+			{"Isolated follower still answers pings", isolatedFollowerStillAnswersPings},
+			{"Isolated leader continues to lead", isolatedLeaderContinuesToLead},
+			{"Server started while isolated serves once healed", serverStartedWhileIsolatedServesOnceHealed},
+			{"Expire ends session of another client", expireEndsSessionOfAnotherClient},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				require.NoError(t, e.WaitServing(bounded(t)))
+				test.run(trial{t}, e)
+			})
+		}
 	})
 }
 
-func TestPausedServerAcceptsAndDoesNotAnswer(t *testing.T) {
-	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		old, err := e.Leader(ctx)
-		require.NoError(t, err)
-		client := dialSession(t, old.Addr())
+func killedLeaderIsReplacedAndComesBack(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	old, err := e.Leader(ctx)
+	require.NoError(t, err)
+	addrs := e.Addrs()
 
-		begin := time.Now()
-		require.NoError(t, old.Pause(ctx))
-		since(t, "pause", begin)
-		require.NoError(t, old.Pause(ctx), "a paused server may be paused")
-		conn, err := net.DialTimeout("tcp", old.Addr(), answerTime)
-		require.NoError(t, err)
-		require.NoError(t, conn.Close())
-		require.ErrorContains(t, client.pingFor(t, time.Second), "timeout")
-		waitNewLeader(ctx, t, e, old)
-		since(t, "new leader", begin)
+	begin := time.Now()
+	require.NoError(t, old.Kill(ctx))
+	since(t, "kill", begin)
+	require.NoError(t, old.Kill(ctx), "a dead server may be killed")
+	leader, err := e.Leader(ctx)
+	require.NoError(t, err)
+	since(t, "new leader", begin)
+	require.NotSame(t, old, leader)
 
-		begin = time.Now()
-		require.NoError(t, old.Unpause(ctx))
-		require.NoError(t, old.Unpause(ctx), "a running server may be unpaused")
-		require.NoError(t, poll(ctx, func(ctx context.Context) error {
-			if mode, err := old.probe(ctx); err != nil || mode != "follower" {
-				return fmt.Errorf("mode %q: %w", mode, err)
-			}
-			return nil
-		}))
-		since(t, "follows after unpause", begin)
-	})
+	begin = time.Now()
+	require.NoError(t, old.Start(ctx))
+	since(t, "start", begin)
+	require.NoError(t, old.Start(ctx), "a running server may be started")
+	require.NoError(t, e.WaitServing(ctx))
+	since(t, "serves again", begin)
+	require.Equal(t, addrs, e.Addrs())
+}
+
+func pausedServerAcceptsAndDoesNotAnswer(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	old, err := e.Leader(ctx)
+	require.NoError(t, err)
+	client := dialSession(t, old.Addr())
+
+	begin := time.Now()
+	require.NoError(t, old.Pause(ctx))
+	since(t, "pause", begin)
+	require.NoError(t, old.Pause(ctx), "a paused server may be paused")
+	conn, err := net.DialTimeout("tcp", old.Addr(), answerTime)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	require.ErrorContains(t, client.pingFor(t, time.Second), "timeout")
+	waitNewLeader(ctx, t, e, old)
+	since(t, "new leader", begin)
+
+	begin = time.Now()
+	require.NoError(t, old.Unpause(ctx))
+	require.NoError(t, old.Unpause(ctx), "a running server may be unpaused")
+	require.NoError(t, poll(ctx, func(ctx context.Context) error {
+		if mode, err := old.probe(ctx); err != nil || mode != "follower" {
+			return fmt.Errorf("mode %q: %w", mode, err)
+		}
+		return nil
+	}))
+	since(t, "follows after unpause", begin)
 }
 
 func TestAnyServerMayBeKilledAndStarted(t *testing.T) {
@@ -230,30 +249,28 @@ func TestAnyServerMayBeKilledAndStarted(t *testing.T) {
 	})
 }
 
-func TestPartitionedServerIsSilentUntilHealed(t *testing.T) {
-	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		old, err := e.Leader(ctx)
-		require.NoError(t, err)
-		client := dialSession(t, old.Addr())
+func partitionedServerIsSilentUntilHealed(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	old, err := e.Leader(ctx)
+	require.NoError(t, err)
+	client := dialSession(t, old.Addr())
 
-		begin := time.Now()
-		require.NoError(t, old.Partition(ctx))
-		since(t, "fault", begin)
-		require.NoError(t, old.Partition(ctx), "a partitioned server may be partitioned")
-		var timeout net.Error
-		require.ErrorAs(t, client.pingFor(t, time.Second), &timeout)
-		require.True(t, timeout.Timeout(), "the connection must not be closed: %v", timeout)
-		waitNewLeader(ctx, t, e, old)
-		since(t, "new leader", begin)
+	begin := time.Now()
+	require.NoError(t, old.Partition(ctx))
+	since(t, "fault", begin)
+	require.NoError(t, old.Partition(ctx), "a partitioned server may be partitioned")
+	var timeout net.Error
+	require.ErrorAs(t, client.pingFor(t, time.Second), &timeout)
+	require.True(t, timeout.Timeout(), "the connection must not be closed: %v", timeout)
+	waitNewLeader(ctx, t, e, old)
+	since(t, "new leader", begin)
 
-		begin = time.Now()
-		require.NoError(t, old.Heal(ctx))
-		since(t, "heal", begin)
-		require.NoError(t, old.Heal(ctx), "a server without faults may be healed")
-		require.NoError(t, e.WaitServing(ctx))
-		since(t, "serves again", begin)
-	})
+	begin = time.Now()
+	require.NoError(t, old.Heal(ctx))
+	since(t, "heal", begin)
+	require.NoError(t, old.Heal(ctx), "a server without faults may be healed")
+	require.NoError(t, e.WaitServing(ctx))
+	since(t, "serves again", begin)
 }
 
 func TestClientConnectionOutlivesShortPartition(t *testing.T) {
@@ -267,79 +284,73 @@ func TestClientConnectionOutlivesShortPartition(t *testing.T) {
 	})
 }
 
-func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
-	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		followers, err := e.Followers(ctx)
-		require.NoError(t, err)
-		follower := followers[0]
-		client := dialSession(t, follower.Addr())
-		require.NoError(t, client.ping(t))
+func isolatedFollowerStillAnswersPings(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	followers, err := e.Followers(ctx)
+	require.NoError(t, err)
+	follower := followers[0]
+	client := dialSession(t, follower.Addr())
+	require.NoError(t, client.ping(t))
 
-		begin := time.Now()
-		require.NoError(t, follower.Isolate(ctx))
-		since(t, "fault", begin)
-		require.NoError(t, follower.Isolate(ctx), "an isolated server may be isolated")
-		pings := 0
-		for client.ping(t) == nil {
-			pings++
-			require.Less(t, time.Since(begin), time.Minute)
+	begin := time.Now()
+	require.NoError(t, follower.Isolate(ctx))
+	since(t, "fault", begin)
+	require.NoError(t, follower.Isolate(ctx), "an isolated server may be isolated")
+	pings := 0
+	for client.ping(t) == nil {
+		pings++
+		require.Less(t, time.Since(begin), time.Minute)
+	}
+	since(t, fmt.Sprintf("stopped answering, after %d pings", pings), begin)
+	// A follower notices after syncLimit ticks (2 s) without its leader's pings,
+	// of which it had one up to half a tick before the fault.
+	require.Greater(t, time.Since(begin), 1500*time.Millisecond)
+
+	begin = time.Now()
+	require.NoError(t, follower.Heal(ctx))
+	require.NoError(t, e.WaitServing(ctx))
+	since(t, "serves again", begin)
+}
+
+func isolatedLeaderContinuesToLead(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	old, err := e.Leader(ctx)
+	require.NoError(t, err)
+	client := dialSession(t, old.Addr())
+
+	begin := time.Now()
+	require.NoError(t, old.Isolate(ctx))
+	mode, err := old.Mode(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "leader", mode)
+	require.NoError(t, client.ping(t))
+	waitNewLeader(ctx, t, e, old)
+	since(t, "new leader", begin)
+	require.NoError(t, poll(ctx, func(ctx context.Context) error {
+		if mode, err := old.probe(ctx); err == nil {
+			return fmt.Errorf("still %s", mode)
 		}
-		since(t, fmt.Sprintf("stopped answering, after %d pings", pings), begin)
-		// A follower notices after syncLimit ticks (2 s) without its leader's pings,
-		// of which it had one up to half a tick before the fault.
-		require.Greater(t, time.Since(begin), 1500*time.Millisecond)
-
-		begin = time.Now()
-		require.NoError(t, follower.Heal(ctx))
-		require.NoError(t, e.WaitServing(ctx))
-		since(t, "serves again", begin)
-	})
+		return nil
+	}))
+	since(t, "no longer leads", begin)
+	require.NoError(t, old.Heal(ctx))
+	require.NoError(t, e.WaitServing(ctx))
 }
 
-func TestIsolatedLeaderContinuesToLead(t *testing.T) {
-	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		old, err := e.Leader(ctx)
-		require.NoError(t, err)
-		client := dialSession(t, old.Addr())
-
-		begin := time.Now()
-		require.NoError(t, old.Isolate(ctx))
-		mode, err := old.Mode(ctx)
-		require.NoError(t, err)
-		require.Equal(t, "leader", mode)
-		require.NoError(t, client.ping(t))
-		waitNewLeader(ctx, t, e, old)
-		since(t, "new leader", begin)
-		require.NoError(t, poll(ctx, func(ctx context.Context) error {
-			if mode, err := old.probe(ctx); err == nil {
-				return fmt.Errorf("still %s", mode)
-			}
-			return nil
-		}))
-		since(t, "no longer leads", begin)
-		require.NoError(t, old.Heal(ctx))
-		require.NoError(t, e.WaitServing(ctx))
-	})
-}
-
-func TestServerStartedWhileIsolatedServesOnceHealed(t *testing.T) {
-	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		s := e.Servers()[0]
-		require.NoError(t, s.Isolate(ctx))
-		require.NoError(t, s.Kill(ctx))
-		require.NoError(t, s.Start(ctx))
-		_, err := e.Leader(ctx)
-		require.NoError(t, err)
-		_, err = s.Mode(ctx)
-		require.Error(t, err)
-		begin := time.Now()
-		require.NoError(t, s.Heal(ctx))
-		require.NoError(t, e.WaitServing(ctx))
-		since(t, "serves again", begin)
-	})
+func serverStartedWhileIsolatedServesOnceHealed(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	s := e.Servers()[0]
+	require.NoError(t, s.Isolate(ctx))
+	require.NoError(t, s.Kill(ctx))
+	require.NoError(t, s.Start(ctx))
+	_, err := e.Leader(ctx)
+	require.NoError(t, err)
+	_, err = s.Mode(ctx)
+	require.Error(t, err)
+	begin := time.Now()
+	require.NoError(t, s.Heal(ctx))
+	require.NoError(t, e.WaitServing(ctx))
+	since(t, "serves again", begin)
 }
 
 func TestPresetCounterIsContinued(t *testing.T) {

@@ -13,29 +13,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestExpireEndsSessionOfAnotherClient(t *testing.T) {
-	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
-		conn, _, err := zk.Connect(e.Addrs(), 10*time.Second, zk.WithLogger(quiet{}))
-		require.NoError(t, err)
-		defer conn.Close()
-		_, err = conn.Create("/ephemeral", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		session := conn.SessionID()
-		ctx := bounded(t)
-		require.NoError(t, e.Expire(ctx, session))
-		// The client's channel of events drops those that no one has taken: the state says the same.
-		require.NoError(t, poll(ctx, func(context.Context) error {
-			if id := conn.SessionID(); id == session || id == 0 || conn.State() != zk.StateHasSession {
-				return fmt.Errorf("session %#x, %v", id, conn.State())
-			}
-			return nil
-		}))
-		exists, _, err := conn.Exists("/ephemeral")
-		require.NoError(t, err)
-		require.False(t, exists)
-		require.ErrorIs(t, e.Expire(ctx, session), ErrNoSession, "it is over")
-		require.ErrorIs(t, e.Expire(ctx, 7), ErrNoSession)
-	})
+func expireEndsSessionOfAnotherClient(t trial, e *Ensemble) {
+	conn, _, err := zk.Connect(e.Addrs(), 10*time.Second, zk.WithLogger(quiet{}))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Create("/ephemeral", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	session := conn.SessionID()
+	ctx := bounded(t)
+	require.NoError(t, e.Expire(ctx, session))
+	// The client's channel of events drops those that no one has taken: the state says the same.
+	require.NoError(t, poll(ctx, func(context.Context) error {
+		if id := conn.SessionID(); id == session || id == 0 || conn.State() != zk.StateHasSession {
+			return fmt.Errorf("session %#x, %v", id, conn.State())
+		}
+		return nil
+	}))
+	exists, _, err := conn.Exists("/ephemeral")
+	require.NoError(t, err)
+	require.False(t, exists)
+	require.ErrorIs(t, e.Expire(ctx, session), ErrNoSession, "it is over")
+	require.ErrorIs(t, e.Expire(ctx, 7), ErrNoSession)
 }
 
 // The value is what `new Random(1 ^ 0xB3415C00L).nextBytes(b)` gives in Java.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/need"
@@ -81,6 +82,16 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	require.NoError(b.t, chromedp.Do(ctx, actions...))
 }
 
+// visit opens a page, again if that fails: Chromium gives up if an interface appears meanwhile, as those of other tests' servers do.
+func (b *browser) visit(url string) {
+	b.t.Helper()
+	require.EventuallyWithT(b.t, func(t *assert.CollectT) {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		defer cancel()
+		require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(url)))
+	}, 2*patience, 10*time.Millisecond)
+}
+
 // evaluate returns the value of an expression in the page, as text.
 func (b *browser) evaluate(expression string) (string, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -113,7 +124,8 @@ func (b *browser) shows(selector, text string) {
 // signIn signs a principal in at the page of a replica.
 func (b *browser) signIn(url, token string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate(url), chromedp.SendKeys("#token", token), chromedp.Click("main button"))
+	b.visit(url)
+	b.do(chromedp.SendKeys("#token", token), chromedp.Click("main button"))
 	b.shows("header", "Signed in as "+token)
 }
 

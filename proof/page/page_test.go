@@ -270,7 +270,7 @@ func TestPageFitsAPhoneAndADesk(t *testing.T) {
 			{"/key?namespace=team&key=orders", "worker-3"},
 			{"/key?namespace=team&key=" + longKey, "billing-2"},
 		} {
-			b.do(chromedp.Navigate(r.url + page.path))
+			b.visit(r.url + page.path)
 			b.shows("#rows", page.shows)
 			b.shows("#state", "Live")
 			found, err := b.evaluate(faults)
@@ -288,7 +288,8 @@ func TestScreenshotsOfDocsAreSmall(t *testing.T) {
 		defer fill(r)()
 		b.signIn(r.url, "ops")
 		for name, page := range screenshots {
-			b.do(chromedp.EmulateViewport(page.width, 100), chromedp.Navigate(r.url+page.path))
+			b.do(chromedp.EmulateViewport(page.width, 100))
+			b.visit(r.url + page.path)
 			b.shows("#rows", "worker-3")
 			b.shows("#state", "Live")
 			png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
