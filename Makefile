@@ -46,9 +46,9 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] || [ "$$(id -u)" != 0 ] || \
 	! command -v java >/dev/null || ! command -v ip >/dev/null || export ZK_TEST_BACKEND=java;
 
-# Four groups run at the same time: more would overload two cores. Tests that compute run beside all, at the lowest priority. Tests
-# that judge when holders are notified excuse what was not scheduled. Each command prints its time, and a failure does not keep the
-# others from running.
+# Four groups run at the same time: more would overload two cores. Those that judge when holders are notified, the suite and the short
+# torture, excuse what was not scheduled, and have priority over the others. Tests that compute run beside all, at the lowest
+# priority. Each command prints its time, and a failure does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@proof/torture/stores/install.sh # likewise
@@ -56,7 +56,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	@go build -race ./... && cd proof && go build -race -o /dev/null ./torture/cmd/torture # once: the groups need the same packages
 	@$(PROCESSES) $(IMAGE) failed=; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j4 test-library test-servers test-suite test-containers test-torture test-plain || failed=1; \
+	$(MAKE) -k --no-print-directory -j4 test-torture test-library test-servers test-containers test-suite test-plain || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
@@ -67,6 +67,7 @@ DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
 # make check has vetted all.
 TEST := go test -vet=off -shuffle=on
 RACE := $(TEST) -race
+NICE := nice -n 10
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
 .PHONY: test-computed test-containers test-library test-plain test-servers test-suite test-torture
 
@@ -78,25 +79,25 @@ PLAIN     := ./election/clientgo/... ./proof/...
 
 # The suite that compares zktest with a real server starts one.
 test-library:
-	@$(RUN) run $(RACE) -timeout 20m $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN))"); \
+	@$(RUN) run $(NICE) $(RACE) -p 3 -timeout 20m $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN))"); \
 	$(DONE)
 
 # client-go, the clients of clouds and the browser's would take minutes to compile with the race detector, with which the short
 # torture runs the proof's own packages. Examples and promises run on zktest with it, and here on a real server without it.
 test-plain:
-	@$(RUN) run $(TEST) $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
-	run $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
+	@$(RUN) run $(NICE) $(TEST) $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
+	run $(NICE) $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
 	$(DONE)
 
 test-containers:
-	@unset ZK_TEST_BACKEND; $(IMAGE) $(RUN) run $(RACE) -p 1 -parallel 3 -timeout 20m ./docker/... ./proof/deploy; \
+	@unset ZK_TEST_BACKEND; $(IMAGE) $(RUN) run $(NICE) $(RACE) -p 1 -parallel 3 -timeout 20m ./docker/... ./proof/deploy; \
 	$(DONE)
 
 # What these packages test runs with the race detector in other packages: guards in fencing, clients in recipes. The clients of
 # stores would take minutes to compile with it.
 test-servers:
-	@$(RUN) run $(TEST) -p 1 -timeout 20m ./proof/torture/fences ./proof/torture/stores ./proof/torture/secured \
+	@$(RUN) run $(NICE) $(TEST) -p 1 -timeout 20m ./proof/torture/fences ./proof/torture/stores ./proof/torture/secured \
 		./proof/torture/rivals ./proof/torture/cmd/rival; \
 	$(DONE)
 

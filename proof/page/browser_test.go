@@ -82,14 +82,26 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	require.NoError(b.t, chromedp.Do(ctx, actions...))
 }
 
-// visit opens a page, again if that fails: Chromium gives up if an interface appears meanwhile, as those of other tests' servers do.
-func (b *browser) visit(url string) {
+// repeat carries out an action until that succeeds.
+func (b *browser) repeat(action chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	require.EventuallyWithT(b.t, func(t *assert.CollectT) {
 		ctx, cancel := context.WithTimeout(b.ctx, patience)
 		defer cancel()
-		require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(url)))
+		require.NoError(t, chromedp.Do(ctx, action))
 	}, 2*patience, 10*time.Millisecond)
+}
+
+// visit opens a page. Chromium gives up if a network interface appears meanwhile, as those of other tests' servers do.
+func (b *browser) visit(url string) {
+	b.t.Helper()
+	b.repeat(chromedp.Navigate(url))
+}
+
+// follow clicks on a link, which the page may replace between its discovery and the click.
+func (b *browser) follow(link string) {
+	b.t.Helper()
+	b.repeat(chromedp.Click(link))
 }
 
 // evaluate returns the value of an expression in the page, as text.
@@ -134,7 +146,7 @@ func (b *browser) open(link string) {
 	b.t.Helper()
 	selector := `//main//a[normalize-space()=` + strconv.Quote(link) + `]`
 	b.do(chromedp.WaitVisible(selector))
-	b.do(chromedp.Click(selector))
+	b.follow(selector)
 	b.shows("h2", strings.TrimPrefix(link, "Locks of "))
 	b.shows("#state", "Live")
 }

@@ -139,7 +139,7 @@ func TestAdminReleasesByForceWithReason(t *testing.T) {
 	b.shows("#rows", hostile)
 	b.open("orders/eu")
 	b.shows("dl", held["fencingToken"].(string))
-	b.do(chromedp.Click(`//a[text()="Force-release"]`))
+	b.follow(`//a[text()="Force-release"]`)
 	b.shows("h2", "Force-release orders/eu")
 	require.Contains(t, b.text(".warning"), "Only a resource that")
 
@@ -157,7 +157,7 @@ func TestAdminReleasesByForceWithReason(t *testing.T) {
 	b.shows("#rows tbody", "worker-1 hangs")
 	b.open("Locks of team")
 	b.open("stock")
-	b.do(chromedp.Click(`//a[text()="Force-release"]`))
+	b.follow(`//a[text()="Force-release"]`)
 	b.shows("dd", "stock")
 	b.do(chromedp.SendKeys("#reason", "stuck"), chromedp.Click("#now"), chromedp.Click("main button"))
 	b.shows("main p", "only the fencing token protects the resource")
