@@ -137,7 +137,13 @@ func startEnsemble(args ...string) (addr string, stop func() error, err error) {
 // zooKeeper returns the real server.
 func zooKeeper(t *testing.T) server {
 	t.Helper()
-	return realAt(t, realAddress)
+	s := realAt(t, realAddress)
+	initialNodes.Do(func() {
+		if s.fresh(t) {
+			initialNodes.seen = readInitialNodes(t, s)
+		}
+	})
+	return s
 }
 
 // startReal starts a real server for the test, with arguments of the ensemble command.
@@ -159,11 +165,6 @@ func realAt(t *testing.T, addr string) server {
 	}
 	s.minTimeout = s.setting(t, "minSessionTimeout")
 	s.maxTimeout = s.setting(t, "maxSessionTimeout")
-	initialNodes.Do(func() {
-		if s.fresh(t) {
-			initialNodes.seen = readInitialNodes(t, s)
-		}
-	})
 	return s
 }
 
