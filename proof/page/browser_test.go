@@ -92,7 +92,7 @@ func (b *browser) repeat(action chromedp.Action[chromedp.Void]) {
 	}, 2*patience, 10*time.Millisecond)
 }
 
-// visit opens a page. Chromium gives up if a network interface appears meanwhile, as those of other tests' servers do.
+// visit opens a page. Chromium gives up if a network interface appears meanwhile, for the servers of another test.
 func (b *browser) visit(url string) {
 	b.t.Helper()
 	b.repeat(chromedp.Navigate(url))

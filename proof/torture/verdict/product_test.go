@@ -3,6 +3,7 @@
 package verdict
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -30,13 +31,12 @@ func TestProductHasEachFolderThatContendersAndReplicasAreBuiltFrom(t *testing.T)
 	}
 }
 
-func TestRunOfThisCheckoutRecordsItsCode(t *testing.T) {
-	if out, err := exec.Command("git", "rev-parse", "--show-toplevel").CombinedOutput(); err != nil {
-		t.Skipf("this is an export: %s", out)
+// Git rejects a list with a name that does not exist, and the run would record no code.
+func TestEachNameInProductExists(t *testing.T) {
+	for _, name := range Product {
+		_, err := os.Stat(filepath.Join("../../..", name))
+		require.NoError(t, err)
 	}
-	trees, err := Trees()
-	require.NoError(t, err)
-	require.Len(t, trees, len(Product))
 }
 
 func TestRunRecordsItsCodeWithLocalChanges(t *testing.T) {
