@@ -15,7 +15,7 @@ const (
 // NextChecks returns the nodes that a heartbeat checks, at most as many as fit; successive
 // heartbeats check all in turn. wanted come first.
 //
-// Nodes that have been held only since before come last: their creation was a proof, and
+// Nodes that have existed only since before come last: their creation was a proof, and
 // under a quick succession of locks such a node would be gone by the time of its check.
 func (s *Set) NextChecks(before time.Time, wanted []*Node) (picked []*Node) {
 	s.mu.Lock()
@@ -26,13 +26,14 @@ func (s *Set) NextChecks(before time.Time, wanted []*Node) (picked []*Node) {
 		return len(picked) == 0 || len(picked) < MaxChecks && size <= maxCheckBytes
 	}
 	for _, n := range wanted {
-		if s.of(n).state == held && fits(n) {
+		if s.of(n).state.isQueued() && fits(n) {
 			picked = append(picked, n)
 		}
 	}
-	for k := range s.held {
-		i := (s.next + k) % len(s.held)
-		e := s.held[i]
+	queued := len(s.granted) + len(s.waiting)
+	for k := range queued {
+		i := (s.next + k) % queued
+		e := s.queued(i)
 		if !e.since.Before(before) {
 			continue
 		}
@@ -43,21 +44,31 @@ func (s *Set) NextChecks(before time.Time, wanted []*Node) (picked []*Node) {
 		picked = append(picked, e.node)
 	}
 	s.next = 0
-	if len(picked) == 0 && len(s.held) > 0 {
-		picked = append(picked, s.held[len(s.held)-1].node) // a young one rather than none
+	if len(picked) == 0 && queued > 0 {
+		picked = append(picked, s.queued(queued-1).node) // a young one rather than none
 	}
 	return picked
 }
 
-// Unwatched returns the held nodes that are not watched, and records that they are from now
+// queued returns the i-th of the granted nodes, and behind them of the waiting ones. The caller holds mu.
+func (s *Set) queued(i int) *entry {
+	if i < len(s.granted) {
+		return s.granted[i]
+	}
+	return s.waiting[i-len(s.granted)]
+}
+
+// Unwatched returns the queued nodes that are not watched, and records that they are from now
 // on.
 func (s *Set) Unwatched() (nodes []*Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.held {
-		if !e.watched {
-			e.watched = true
-			nodes = append(nodes, e.node)
+	for _, list := range [][]*entry{s.granted, s.waiting} {
+		for _, e := range list {
+			if !e.watched {
+				e.watched = true
+				nodes = append(nodes, e.node)
+			}
 		}
 	}
 	return nodes
@@ -70,11 +81,13 @@ func (s *Set) Unwatch(n *Node) {
 	s.of(n).watched = false
 }
 
-// UnwatchAll is Unwatch for all held nodes.
+// UnwatchAll is Unwatch for all queued nodes.
 func (s *Set) UnwatchAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.held {
-		e.watched = false
+	for _, list := range [][]*entry{s.granted, s.waiting} {
+		for _, e := range list {
+			e.watched = false
+		}
 	}
 }

@@ -17,8 +17,8 @@ func (s *Set) DeleteSoon(n *Node) {
 // deleteSoon is DeleteSoon for a caller that holds mu.
 func (s *Set) deleteSoon(e *entry) {
 	switch e.state {
-	case held:
-		s.unhold(e)
+	case waiting, granted:
+		s.dequeue(e)
 		e.state = unwanted
 	case deleting:
 		e.state = unwanted
@@ -54,15 +54,15 @@ func (s *Set) EndGrace(n *Node) {
 }
 
 // BeginDelete records that the caller is about to delete the node itself, and reports whether it must: the owner or another
-// caller deletes a node that is not held. From then on heartbeats do not check the node.
+// caller deletes a node that is not queued. From then on heartbeats do not check the node.
 func (s *Set) BeginDelete(n *Node) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.of(n)
-	if e.state != held {
+	if !e.state.isQueued() {
 		return false
 	}
-	s.unhold(e)
+	s.dequeue(e)
 	e.state = deleting
 	return true
 }

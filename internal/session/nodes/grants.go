@@ -48,6 +48,10 @@ func (s *Set) Grant(n *Node, e Ender, now time.Time) error {
 	case n.isLost.Load():
 		return sentinel.ErrDeleted
 	}
+	if of := s.of(n); of.state == waiting {
+		s.unlist(of)
+		s.enqueue(of, granted)
+	}
 	s.grants[n] = Grant{n, e, now}
 	return nil
 }
@@ -92,7 +96,7 @@ func (s *Set) Lose(n *Node) (was, first bool, e Ender) {
 	switch {
 	case n.isLost.Load():
 		return true, false, nil
-	case s.of(n).state != held:
+	case !s.of(n).state.isQueued():
 		return false, false, nil
 	}
 	n.isLost.Store(true)

@@ -18,11 +18,12 @@ type Set struct {
 	mu       sync.Mutex // guards what follows, entries included
 	all      map[*Node]*entry
 	toDelete map[*Node]*entry  // those that are to be deleted: uncertain and unwanted
-	byPath   map[string]*entry // those that are held
-	held     []*entry          // the same, in the order in which heartbeats check them
-	next     int               // in held: the first one that the next heartbeat checks
+	byPath   map[string]*entry // those that are waiting or granted
+	waiting  []*entry          // in no order
+	granted  []*entry          // in the order in which heartbeats check them
+	next     int               // in granted, then waiting: the first one that the next heartbeat checks
 
-	youngest map[life]*entry // of the held verified nodes, linked by entry.older and younger
+	youngest map[life]*entry // of the waiting and granted verified nodes, linked by entry.older and younger
 	grants   map[*Node]Grant
 	over     error // why nothing more can be granted
 	expired  bool  // no node exists any more
@@ -43,7 +44,7 @@ func NewSet() *Set {
 type entry struct {
 	node      *Node
 	state     state
-	index     int       // in Set.held, while the node is held
+	index     int       // in Set.waiting or granted
 	since     time.Time // when the node was known to exist
 	watched   bool      // the session watches the node
 	rewrite   []byte    // data that the session has written, or is about to; nil if there is none
@@ -62,7 +63,8 @@ type state int
 const (
 	creating  state = iota // the create is in flight, or the node exists and is not of a contender
 	uncertain              // the create's outcome is unknown, and no caller waits for the node
-	held                   // the node exists, of a waiter or a holder
+	waiting                // the node exists, of a waiter
+	granted                // the node exists, of a holder, or of one that has lost its claim or is about to release it
 	deleting               // the node exists, and its holder is deleting it
 	unwanted               // the node may exist, and must be deleted
 	gone                   // no node exists: it is not in the set
@@ -75,8 +77,11 @@ func (s *Set) Register(n *Node) {
 	s.all[n] = &entry{node: n}
 }
 
-// Joined records that the node was known to exist at now. The node is held if it is a Contender, and its caller has not left
-// it in the meantime. Joined reports whether it is now the only held one.
+// isQueued reports whether the node is one of a waiter or a holder.
+func (s state) isQueued() bool { return s == waiting || s == granted }
+
+// Joined records that the node was known to exist at now. The node is waiting if it is a Contender, and its caller has not
+// left it in the meantime. Joined reports whether it is now the only one that waits, and nothing is granted.
 func (s *Set) Joined(n *Node, now time.Time) (only bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,11 +90,10 @@ func (s *Set) Joined(n *Node, now time.Time) (only bool) {
 	case e.state == uncertain:
 		e.state = unwanted
 	case e.state == creating && n.Kind == Contender:
-		e.state, e.since = held, now
+		e.since = now
 		s.byPath[n.Path] = e
-		e.index = len(s.held)
-		s.held = append(s.held, e)
-		return len(s.held) == 1
+		s.enqueue(e, waiting)
+		return len(s.waiting)+len(s.granted) == 1
 	}
 	return false
 }
@@ -102,16 +106,37 @@ func (s *Set) of(n *Node) *entry {
 	return &entry{node: n, state: gone}
 }
 
-// unhold removes a held node from the structures of held nodes. The caller holds mu.
-func (s *Set) unhold(e *entry) {
+// list returns the list of the nodes in that state. The caller holds mu.
+func (s *Set) list(of state) *[]*entry {
+	if of == granted {
+		return &s.granted
+	}
+	return &s.waiting
+}
+
+// enqueue puts a node into a state in which it is queued. The caller holds mu.
+func (s *Set) enqueue(e *entry, as state) {
+	list := s.list(as)
+	e.state, e.index = as, len(*list)
+	*list = append(*list, e)
+}
+
+// unlist removes a queued node from the list of its state. The caller holds mu, and sets another state.
+func (s *Set) unlist(e *entry) {
+	list := s.list(e.state)
+	last := len(*list) - 1
+	(*list)[e.index] = (*list)[last]
+	(*list)[e.index].index = e.index
+	(*list)[last] = nil
+	*list = (*list)[:last]
+}
+
+// dequeue removes a queued node from the structures of queued nodes. The caller holds mu, and sets another state.
+func (s *Set) dequeue(e *entry) {
 	if s.byPath[e.node.Path] == e {
 		delete(s.byPath, e.node.Path)
 	}
-	last := len(s.held) - 1
-	s.held[e.index] = s.held[last]
-	s.held[e.index].index = e.index
-	s.held[last] = nil
-	s.held = s.held[:last]
+	s.unlist(e)
 	if e.verified {
 		s.unlink(e)
 	}
@@ -132,8 +157,8 @@ func (s *Set) remove(n *Node) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.of(n)
-	if e.state == held {
-		s.unhold(e)
+	if e.state.isQueued() {
+		s.dequeue(e)
 	}
 	delete(s.all, n)
 	delete(s.toDelete, n)
@@ -162,15 +187,15 @@ func (s *Set) Outstanding() int {
 }
 
 // Count returns how many nodes are of a waiter or a holder, and how many grants there are.
-func (s *Set) Count() (held, granted int) {
+func (s *Set) Count() (queued, grants int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.held), len(s.grants)
+	return len(s.waiting) + len(s.granted), len(s.grants)
 }
 
 // Needs reports whether contenders wait or hold, and whether nodes are to be deleted: what a session must be served for.
 func (s *Set) Needs() (contenders, deletions bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.held) > 0, len(s.toDelete) > 0
+	return len(s.waiting)+len(s.granted) > 0, len(s.toDelete) > 0
 }

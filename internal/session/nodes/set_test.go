@@ -26,8 +26,8 @@ func registered(s *Set, name string) *Node {
 	return n
 }
 
-// heldIn returns a contender's node that exists since start.
-func heldIn(s *Set, name string) *Node {
+// waitingIn returns a contender's node that exists since start.
+func waitingIn(s *Set, name string) *Node {
 	n := registered(s, name)
 	s.Joined(n, start)
 	return n
@@ -109,14 +109,14 @@ func TestOnlyTheFirstHeldNodeIsTheOnlyOne(t *testing.T) {
 	require.False(t, s.Joined(b, start))
 	s.DeleteSoon(a)
 	s.DeleteSoon(b)
-	require.True(t, s.Joined(registered(s, "c"), start), "those that are to be deleted are not held")
+	require.True(t, s.Joined(registered(s, "c"), start), "those that are to be deleted do not wait")
 }
 
 func TestNodeIsNotDeletedBeforeItsTime(t *testing.T) {
 	s := NewSet()
 	_, wait := s.Due(start)
 	require.Equal(t, time.Duration(math.MaxInt64), wait, "nothing to wait for")
-	early, kept := heldIn(s, "early"), heldIn(s, "kept")
+	early, kept := waitingIn(s, "early"), waitingIn(s, "kept")
 	s.DeleteSoon(early)
 	s.DeleteLater(kept, start.Add(time.Second))
 	due, wait := s.Due(start)
@@ -131,7 +131,7 @@ func TestNodeIsNotDeletedBeforeItsTime(t *testing.T) {
 
 func TestPauseBeforeTheNextAttemptToDeleteGrowsWithEachFailure(t *testing.T) {
 	s := NewSet()
-	n := heldIn(s, "n")
+	n := waitingIn(s, "n")
 	s.DeleteSoon(n)
 	require.True(t, s.Postpone(n, false, 3*time.Second, start))
 	require.Len(t, due(s), 1, "the connection ended: no server has answered")
@@ -146,14 +146,14 @@ func TestPauseBeforeTheNextAttemptToDeleteGrowsWithEachFailure(t *testing.T) {
 	require.Equal(t, maxPause, wait)
 	s.MarkGone(n)
 	require.False(t, s.Postpone(n, true, time.Second, start))
-	n = heldIn(s, "m")
+	n = waitingIn(s, "m")
 	s.End(sentinel.ErrClosed, false)
 	require.False(t, s.Postpone(n, true, time.Second, start), "it goes with the session")
 }
 
 func TestHeartbeatsCheckNodesThatHaveExistedForAWhile(t *testing.T) {
 	s := NewSet()
-	old, recent := heldIn(s, "old"), registered(s, "recent")
+	old, recent := waitingIn(s, "old"), registered(s, "recent")
 	s.Joined(recent, start.Add(time.Second))
 	require.Equal(t, []*Node{old}, s.NextChecks(start.Add(time.Second), nil))
 	require.Equal(t, []*Node{recent, old}, s.NextChecks(start.Add(time.Second), []*Node{recent}), "a contender waits for its proof")
@@ -163,7 +163,7 @@ func TestHeartbeatsCheckNodesThatHaveExistedForAWhile(t *testing.T) {
 
 func TestHeldNodesAreWatchedOnceUntilTheirWatchIsGone(t *testing.T) {
 	s := NewSet()
-	n := heldIn(s, "n")
+	n := waitingIn(s, "n")
 	require.Equal(t, []*Node{n}, s.Unwatched())
 	require.Empty(t, s.Unwatched())
 	s.Unwatch(n)
@@ -177,7 +177,7 @@ func TestHeldNodesAreWatchedOnceUntilTheirWatchIsGone(t *testing.T) {
 
 func TestSessionRecognisesOnlyItsOwnWrite(t *testing.T) {
 	s := NewSet()
-	n := heldIn(s, "n")
+	n := waitingIn(s, "n")
 	require.True(t, s.Recognise(n, 0, nil))
 	require.False(t, s.Recognise(n, 1, nil))
 	require.False(t, s.MayBeRewritten(n))
@@ -216,7 +216,7 @@ func (g *grant) End(cause error) func() {
 
 func TestNodeIsLostOnceAndOnlyWhileItIsHeld(t *testing.T) {
 	s := NewSet()
-	released, free, n := heldIn(s, "released"), heldIn(s, "free"), heldIn(s, "n")
+	released, free, n := waitingIn(s, "released"), waitingIn(s, "free"), waitingIn(s, "n")
 	require.NoError(t, s.Grant(n, &grant{}, start))
 	s.BeginDelete(released)
 	was, _, _ := s.Lose(released)
@@ -238,7 +238,7 @@ func TestNodeIsLostOnceAndOnlyWhileItIsHeld(t *testing.T) {
 
 func TestGrantsEndWithTheirSession(t *testing.T) {
 	s := NewSet()
-	a, b, ended := heldIn(s, "a"), heldIn(s, "b"), &grant{sentinel.ErrReleased}
+	a, b, ended := waitingIn(s, "a"), waitingIn(s, "b"), &grant{sentinel.ErrReleased}
 	require.NoError(t, s.Grant(a, ended, start))
 	require.NoError(t, s.Grant(b, &grant{}, start.Add(time.Second)))
 	require.Equal(t, map[string]Usage{"/l": {Granted: 2, Oldest: start}}, s.Usage())
@@ -261,7 +261,7 @@ func TestGrantsEndWithTheirSession(t *testing.T) {
 }
 
 // A model of the guarantee: in any order of events, a node that may exist is outstanding, and
-// held nodes are counted.
+// queued nodes are counted.
 func TestSetAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -275,7 +275,7 @@ func TestSetAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 		for range 60 {
 			i := r.IntN(len(nodes))
 			n, was := nodes[i], entries[i].state
-			switch r.IntN(5) {
+			switch r.IntN(6) {
 			case 0:
 				s.Joined(n, start)
 			case 1:
@@ -285,6 +285,8 @@ func TestSetAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 			case 3:
 				s.MarkGone(n)
 			case 4:
+				_ = s.Grant(n, &grant{}, start)
+			case 5:
 				s.MarkVerified(n)
 				if !slices.Contains(vouched, n) {
 					vouched = append(vouched, n)
@@ -297,21 +299,20 @@ func TestSetAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 			}
 			require.Same(t, youngest, s.Witness("/l", 1))
 			require.Nil(t, s.Witness("/l", 2))
-			holding, known := 0, 0
+			known, queued := 0, make(map[state]int)
 			for i, n := range nodes {
 				if s.all[n] != entries[i] {
 					continue // gone
 				}
 				known++
-				if entries[i].state == held {
-					holding++
-				}
+				queued[entries[i].state]++
 			}
-			require.Len(t, s.byPath, holding, "seed %d", seed)
-			require.Len(t, s.held, holding, "seed %d", seed)
+			require.Len(t, s.byPath, queued[waiting]+queued[granted], "seed %d", seed)
+			require.Len(t, s.waiting, queued[waiting], "seed %d", seed)
+			require.Len(t, s.granted, queued[granted], "seed %d", seed)
 			require.Len(t, s.all, known, "seed %d", seed)
 			if was == uncertain || was == unwanted {
-				require.NotEqual(t, held, entries[i].state, "seed %d: given up is given up", seed)
+				require.False(t, entries[i].state.isQueued(), "seed %d: given up is given up", seed)
 			}
 			for _, n := range due(s) {
 				require.Contains(t, []state{uncertain, unwanted}, s.all[n].state, "seed %d", seed)
@@ -324,7 +325,7 @@ func TestHeartbeatOfPathsOfAnyLengthIsBelowTheBound(t *testing.T) {
 	for length := 400; length < 700; length++ {
 		s := NewSet()
 		for i := range MaxChecks {
-			heldIn(s, strings.Repeat("x", length-4)+string(rune('0'+i%10)))
+			waitingIn(s, strings.Repeat("x", length-4)+string(rune('0'+i%10)))
 		}
 		picked := checked(s)
 		require.NotEmpty(t, picked)

@@ -27,13 +27,13 @@ func (s *Set) Usage() map[string]Usage {
 			continue // no contender
 		}
 		u := usage[n.Parent]
-		g, granted := s.grants[n]
+		g, isGranted := s.grants[n]
 		switch {
 		case e.state == creating:
 			u.Joining++
-		case e.state != held:
+		case !e.state.isQueued():
 			u.Leaving++
-		case !granted:
+		case !isGranted:
 			u.Waiting++
 		default:
 			u.Granted++

@@ -18,7 +18,7 @@ func (s *Set) MarkVerified(n *Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.of(n)
-	if e.state != held || e.verified {
+	if !e.state.isQueued() || e.verified {
 		return
 	}
 	e.verified = true
