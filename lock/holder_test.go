@@ -231,7 +231,7 @@ func TestGrantDoesNotWaitForReadOfHolder(t *testing.T) {
 		a, _ := s.mutex("a")
 		hold := s.lock(a)
 		b, link := s.mutex("b")
-		link.Delay(200 * time.Millisecond) // the reads take 800 ms of the last second
+		link.Delay(100 * time.Millisecond) // the reads take 400 ms of the last second
 		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 		defer cancel()
 		time.AfterFunc(time.Minute-1400*time.Millisecond, func() { require.NoError(s, hold.Unlock(s.Context())) })

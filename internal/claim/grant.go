@@ -10,6 +10,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
@@ -17,25 +18,35 @@ import (
 //
 // A server that is partitioned from its leader can show an empty queue to a waiter whose session
 // has ended. So a contender that has no predecessor is not granted the claim before that.
-func AwaitProof(ctx context.Context, s *client.Session, n *nodes.Node) error {
-	proved := func() bool { return s.Left(time.Now()) >= s.Timeout()/4 }
-	for !proved() {
-		if err := s.Prove(ctx, n); err != nil {
+//
+// asked is the proof that the contender has asked for already, nil if it has asked for none.
+func AwaitProof(ctx context.Context, s *client.Session, n *nodes.Node, asked *session.Proof) error {
+	for !IsProved(s) {
+		if asked == nil {
+			asked = s.AskProof(n)
+		}
+		// Where writes are slow, one proof may leave less: the deadline counts the silence before it. Two in flight shorten that.
+		tick := time.NewTimer(s.Timeout() / 12)
+		answered, err := asked.AwaitUntil(ctx, tick.C)
+		if err == nil && answered && !IsProved(s) {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				err = s.Client().Fail("grant", n.Path, fmt.Errorf("no proof that the session lives: %w", ctx.Err()))
+			}
+		}
+		tick.Stop()
+		if err != nil {
 			return err
 		}
-		if proved() {
-			return nil
-		}
-		// Proved, but just after a silence: packets must be answered for some time
-		// until the leader is known to hear from the session again.
-		select {
-		case <-time.After(s.Timeout() / 24):
-		case <-ctx.Done():
-			return s.Client().Fail("grant", n.Path, fmt.Errorf("no proof that the session lives: %w", ctx.Err()))
-		}
+		asked.Drop()
+		asked = nil
 	}
 	return nil
 }
+
+// IsProved reports whether the session is proved to live for T/4 at least.
+func IsProved(s *client.Session) bool { return s.Left(time.Now()) >= s.Timeout()/4 }
 
 // A Granting is a contender that has no predecessor.
 type Granting struct {
@@ -44,18 +55,19 @@ type Granting struct {
 	Mode   protocol.Mode
 	Shared bool // others may hold the queue as well
 	Waited bool // the contender had a predecessor
+	Asked  *session.Proof
 }
 
 // Grant makes a claim of a contender.
 func Grant(ctx context.Context, s *client.Session, g Granting) (*Claim, error) {
-	if err := AwaitProof(ctx, s, g.Node); err != nil {
+	if err := AwaitProof(ctx, s, g.Node, g.Asked); err != nil {
 		return nil, err
 	}
 	c := &Claim{
 		session: s, node: g.Node, token: g.Token, mode: g.Mode, shared: g.Shared, waited: g.Waited,
 		granted: time.Now(), done: make(chan struct{}),
 	}
-	if err := s.Nodes.Grant(g.Node, c.Ender(), c.granted); err != nil {
+	if err := s.Grant(g.Node, c.Ender(), c.granted); err != nil {
 		return nil, c.fail("grant", err)
 	}
 	// The owner may have found the deadline passed a moment before, with

@@ -120,6 +120,8 @@ func ignoreNoNode(err error) error {
 // may be gone. It returns an error if the place cannot wait any longer.
 func (r *room) wait(ctx context.Context, own *session.Watch, event <-chan struct{}, at <-chan time.Time) error {
 	fail := func(err error) error { return &recipes.Error{Op: "wait", Path: r.place.Path, Err: err} }
+	r.session.Nodes.SetBehind(r.place.Node, true)
+	defer r.session.Nodes.SetBehind(r.place.Node, false)
 	select {
 	case <-event:
 	case <-at:

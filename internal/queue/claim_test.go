@@ -32,7 +32,7 @@ type paused struct {
 func pauseEnd(t *testing.T, claim *recipes.Claim) paused {
 	t.Helper()
 	p := paused{held(claim).Ender(), make(chan struct{}), make(chan struct{})}
-	require.NoError(t, held(claim).Session().Nodes.Grant(held(claim).Node(), p, time.Now()))
+	require.NoError(t, held(claim).Session().Grant(held(claim).Node(), p, time.Now()))
 	return p
 }
 

@@ -221,7 +221,7 @@ func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
 			require.NoError(t, err)
 			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, held(claim).Session().Nodes.Grant(held(claim).Node(), slowReport{held(claim).Ender()}, time.Now()))
+			require.NoError(t, held(claim).Session().Grant(held(claim).Node(), slowReport{held(claim).Ender()}, time.Now()))
 		}
 		client.Close()
 		reported := lost
@@ -250,7 +250,7 @@ func TestLossesAreTracedBeforeTheEndOfTheirSession(t *testing.T) {
 			}
 			client := s.connect(opts)
 			claim := claimed(t, client)
-			require.NoError(t, held(claim).Session().Nodes.Grant(held(claim).Node(), slowReport{held(claim).Ender()}, time.Now()))
+			require.NoError(t, held(claim).Session().Grant(held(claim).Node(), slowReport{held(claim).Ender()}, time.Now()))
 			end(s, client)
 			synctest.Wait()
 			require.Equal(t, []string{"opened", "lost", "ended"}, order[:3], name)

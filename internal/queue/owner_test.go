@@ -4,6 +4,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -69,7 +70,7 @@ func TestHeartbeatsOfATunedClientFollowItsOption(t *testing.T) {
 	})
 }
 
-func TestSessionsThatOnlyWaitHeartbeatToo(t *testing.T) {
+func TestSessionsThatOnlyWaitSendThreeSyncsInTheTimeoutAndWriteNothing(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
@@ -77,7 +78,12 @@ func TestSessionsThatOnlyWaitHeartbeatToo(t *testing.T) {
 		defer cancel()
 		_, err := newQueue(t, client, nil).Claim(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.InDelta(t, time.Minute/(testTimeout/6), len(s.heartbeats()), 1)
+		require.Empty(t, s.heartbeats())
+		syncs := s.seen(func(r zktest.Request) bool { return r.Op == "sync" })
+		require.InDelta(t, 3*time.Minute/testTimeout, len(syncs), 1)
+		for i := 1; i < len(syncs); i++ {
+			require.InDelta(t, testTimeout/3, syncs[i].at.Sub(syncs[i-1].at), float64(testTimeout/24), "they are evenly spaced")
+		}
 		require.Zero(t, client.OutstandingNodes())
 	})
 }
@@ -307,17 +313,15 @@ func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
 
 func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
-		s := newOccupied(t)
+		s := newEnsemble(t)
 		client := s.connect(s.options())
-		waiting, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		queue := newQueue(t, client, nil)
-		const waiters = 2*nodes.MaxChecks + 50
-		for range waiters {
-			go func() { _, _ = queue.Claim(waiting) }()
+		const claims = 2*nodes.MaxChecks + 50
+		for i := range claims {
+			queue, err := New(client, fmt.Sprintf("/l%d", i), nil)
+			require.NoError(t, err)
+			_, err = queue.Claim(t.Context())
+			require.NoError(t, err)
 		}
-		synctest.Wait()
-		require.Len(t, s.queue(), 1+waiters)
 		time.Sleep(2 * testTimeout)
 		checked := make(map[string]bool)
 		for _, r := range s.heartbeats() {
@@ -326,11 +330,7 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 				checked[op.Path] = true
 			}
 		}
-		require.Len(t, checked, waiters)
-		cancel()
-		time.Sleep(time.Minute)
-		require.Zero(t, client.OutstandingNodes())
-		require.Len(t, s.queue(), 1)
+		require.Len(t, checked, claims)
 	})
 }
 
@@ -345,7 +345,7 @@ func TestClaimGrantedJustAfterDetachmentEndsAtItsDeadline(t *testing.T) {
 		p, alone, err := q.Join(t.Context(), session, q.SessionEntry(session, protocol.Exclusive), -1)
 		require.NoError(t, err)
 		require.True(t, alone)
-		time.Sleep(untilSteady)
+		time.Sleep(testTimeout / 24)
 		s.detach()
 		synctest.Wait()
 		time.Sleep(time.Millisecond)

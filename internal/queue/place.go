@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lockkeeper/lockkeeper/internal/claim"
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -15,8 +18,9 @@ import (
 type Place struct {
 	*nodes.Node
 	mode   protocol.Mode
-	inName bool // a nonce is in the node's name as well
-	Behind bool // the place had a predecessor
+	inName bool           // a nonce is in the node's name as well
+	Behind bool           // the place had a predecessor
+	asked  *session.Proof // that the session lives; nil if the place has not asked for one since its predecessor's last event
 
 	// Only of a contender that may step back.
 	Candidate bool
@@ -65,3 +69,19 @@ func (p *Place) nameNonce() string {
 // numbers make no name unique, and without a nonce a late delete could hit another
 // client's node.
 func (p *Place) recurs() bool { return p.Member.Overflowed() && !p.inName }
+
+// askProof asks for a proof that the session lives, if a grant would have to wait for one. The answer comes with those to the
+// reads by which the place decides.
+func (p *Place) askProof(s *client.Session) {
+	if p.asked == nil && !claim.IsProved(s) {
+		p.asked = s.AskProof(p.Node)
+	}
+}
+
+// dropProof records that the place does not need the proof.
+func (p *Place) dropProof() {
+	if p.asked != nil {
+		p.asked.Drop()
+		p.asked = nil
+	}
+}

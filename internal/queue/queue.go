@@ -183,4 +183,7 @@ func (q *Queue) releaseTimeout(s *client.Session) time.Duration {
 
 // Discard deletes the place's node. It waits for the deletion while a server serves
 // the session, for the release timeout at most.
-func (q *Queue) Discard(s *client.Session, p *Place) { s.Discard(p.Node, q.releaseTimeout(s)) }
+func (q *Queue) Discard(s *client.Session, p *Place) {
+	p.dropProof()
+	s.Discard(p.Node, q.releaseTimeout(s))
+}

@@ -142,6 +142,9 @@ func (q *Queue) AwaitEvent(ctx context.Context, s *client.Session, p *Place, w *
 	if err != nil {
 		return 0, err
 	}
+	p.dropProof()
+	s.Nodes.SetBehind(p.Node, true)
+	defer s.Nodes.SetBehind(p.Node, false)
 	select {
 	case <-w.Fired():
 	case <-own.Fired():
@@ -152,6 +155,9 @@ func (q *Queue) AwaitEvent(ctx context.Context, s *client.Session, p *Place, w *
 	}
 	if over := s.Ended(); over != nil {
 		return 0, &recipes.Error{Op: "wait", Path: p.Path, Err: over}
+	}
+	if p.Member.Weight == 0 { // permits are granted by a quorum write
+		p.askProof(s)
 	}
 	// A server reports events in the order in which they happened, so that the deletion of the
 	// own node is known here, unless the client has changed servers.
@@ -230,7 +236,7 @@ func (q *Queue) DecideBy(ctx context.Context, s *client.Session, lst *Listing, p
 // Grant makes a claim of a place that has no predecessor.
 func Grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, error) {
 	c, err := claim.Grant(ctx, s, claim.Granting{
-		Node: p.Node, Token: fencing.Token(p.Member.Czxid), Mode: p.mode, Shared: p.mode == protocol.Read || p.Member.Weight > 0, Waited: p.Behind,
+		Node: p.Node, Token: fencing.Token(p.Member.Czxid), Mode: p.mode, Shared: p.mode == protocol.Read || p.Member.Weight > 0, Waited: p.Behind, Asked: p.asked,
 	})
 	if err != nil {
 		return nil, err

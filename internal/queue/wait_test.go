@@ -59,9 +59,6 @@ func TestGrantWaitsForFreshProof(t *testing.T) {
 			time.Sleep(silence)
 			at := s.heartbeats()
 			own := newest(client)
-			if silence <= testTimeout/3 {
-				require.Positive(t, own.Left(time.Now()), "it is still believed to live, but not for long")
-			}
 			require.Less(t, own.Left(time.Now()), testTimeout/4)
 			s.delete(another)
 			requireWaiting(t, result, "no contender is ahead, but nothing proves that the session lives")

@@ -88,7 +88,7 @@ func (d *deletions) deleteAll(ctx context.Context, due []*nodes.Node) {
 				d.Nodes.MarkGone(p)
 			default:
 				p.Path = path
-				d.Nodes.Joined(p, time.Now())
+				d.Nodes.Joined(p)
 				known = append(known, p)
 			}
 		}

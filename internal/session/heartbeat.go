@@ -25,8 +25,8 @@ type heartbeats struct {
 func (h *heartbeats) sendDueHeartbeat(now time.Time) time.Duration {
 	timeout := h.Timeout()
 	next := timeout
-	held, granted := h.Nodes.Count()
-	if held > 0 && h.IsServed() {
+	_, granted := h.Nodes.Count()
+	if h.IsServed() && h.schedule.isNeeded(granted) {
 		interval := h.interval(granted)
 		checked, wanted, wait := h.schedule.begin(now, interval, func(first []*nodes.Node) []*nodes.Node {
 			return h.Nodes.NextChecks(now.Add(-h.period()), first)
@@ -77,13 +77,13 @@ func (h *heartbeats) sendHeartbeat(sent time.Time, checked []*nodes.Node, wanted
 				close(w.answered)
 			}
 		}
-		held, _ := h.Nodes.Count()
+		_, grants := h.Nodes.Count()
 		h.events.Heartbeat(time.Since(sent), err)
 		if err == nil && granted > 0 {
 			h.events.Proved(max(0, time.Until(deadline)), h.Timeout())
 		}
 		h.alarm.Ring()
-		if held > len(checked) || errors.Is(err, sentinel.ErrDeleted) {
+		if grants > len(checked) || errors.Is(err, sentinel.ErrDeleted) {
 			h.watchOwn()
 		}
 	})
@@ -92,27 +92,54 @@ func (h *heartbeats) sendHeartbeat(sent time.Time, checked []*nodes.Node, wanted
 // Prove waits until a quorum has answered a heartbeat, sent after the call began, that
 // proves that the session lives and the node exists. Its error wraps ErrDeleted if the node
 // was deleted or overwritten. Contenders that call Prove at the same time share one heartbeat.
-func (h *heartbeats) Prove(ctx context.Context, n *nodes.Node) error {
-	asked := h.schedule.ask(n)
+func (h *heartbeats) Prove(ctx context.Context, n *nodes.Node) error { return h.AskProof(n).Await(ctx) }
+
+// A Proof is a heartbeat that a contender has asked for.
+type Proof struct {
+	of    *heartbeats
+	asked *proofRequest
+}
+
+// AskProof is Prove for a caller that sends other requests before it waits for the answer. It calls Await or Drop.
+func (h *heartbeats) AskProof(n *nodes.Node) *Proof {
+	p := &Proof{h, h.schedule.ask(n)}
 	h.alarm.Ring()
-	err := sentinel.ErrDeleted
+	return p
+}
+
+// Drop records that nobody waits for the answer.
+func (p *Proof) Drop() { p.asked.gone.Store(true) }
+
+// Await waits for the answer, and returns what Prove returns.
+func (p *Proof) Await(ctx context.Context) error {
+	_, err := p.AwaitUntil(ctx, nil)
+	return err
+}
+
+// AwaitUntil is Await for a caller that waits no longer than until a receive from limit succeeds. It then returns false, and
+// the caller calls one of the methods again.
+func (p *Proof) AwaitUntil(ctx context.Context, limit <-chan time.Time) (answered bool, err error) {
+	h, n := p.of, p.asked.node
 	select {
-	case <-asked.answered:
-		if asked.err != nil {
-			return h.Fail("check", n.Path, asked.err)
+	case <-p.asked.answered:
+		if p.asked.err != nil {
+			return true, h.Fail("check", n.Path, p.asked.err)
 		}
-		return nil
+		return true, nil
+	case <-limit:
+		return false, nil
 	case <-n.Lost():
+		err = sentinel.ErrDeleted
 	case <-h.ctx.Done():
 		err = h.Ended()
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	asked.gone.Store(true)
-	return h.Fail("check", n.Path, err)
+	p.Drop()
+	return true, h.Fail("check", n.Path, err)
 }
 
-// watchOwn watches the held nodes, because heartbeats may take long to check them all. If a
+// watchOwn watches the granted nodes, because heartbeats may take long to check them all. If a
 // node is already missing, what was granted on it ends, as after a later deletion.
 func (h *heartbeats) watchOwn() {
 	// An error means that the session is over.
@@ -211,12 +238,14 @@ func (h *heartbeats) interval(granted int) time.Duration {
 	return period
 }
 
-// Joined is Nodes.Joined, and makes the owner send heartbeats while nodes are held: one that is due, T/48 from now at the
-// earliest. The node's creation was a proof, and a node that is released immediately needs no other.
-func (h *heartbeats) Joined(n *nodes.Node) {
-	if now := time.Now(); h.Nodes.Joined(n, now) {
-		h.alarm.By(later(now.Add(h.Timeout()/48), h.schedule.due()))
+// Grant is Nodes.Grant, and makes the owner send heartbeats while something is granted: one that is due, T/48 from now at the
+// earliest. The session was proved to live, and a claim that is released immediately needs no other proof.
+func (h *heartbeats) Grant(n *nodes.Node, e nodes.Ender, now time.Time) error {
+	if err := h.Nodes.Grant(n, e, now); err != nil {
+		return err
 	}
+	h.alarm.By(later(now.Add(h.Timeout()/48), h.schedule.due()))
+	return nil
 }
 
 func later(a, b time.Time) time.Time {

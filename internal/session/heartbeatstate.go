@@ -49,6 +49,20 @@ func (b *heartbeatState) due() time.Time {
 	return b.next
 }
 
+// isNeeded reports whether something is granted, or a contender waits for a proof.
+func (b *heartbeatState) isNeeded(granted int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return granted > 0 || len(b.wanted) > 0
+}
+
+// lastSent returns when the last heartbeat was sent.
+func (b *heartbeatState) lastSent() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
+}
+
 // makeDue makes the next heartbeat due immediately.
 func (b *heartbeatState) makeDue() {
 	b.mu.Lock()
@@ -83,7 +97,7 @@ func (b *heartbeatState) begin(now time.Time, interval time.Duration, pick func(
 		}
 	}
 	if checked = pick(first); len(checked) == 0 {
-		return nil, nil, 0 // the next node that is held wakes the owner
+		return nil, nil, 0 // the next grant wakes the owner
 	}
 	b.last, b.next = now, now.Add(interval)
 	b.inFlight++

@@ -13,16 +13,17 @@ import (
 type owner struct {
 	*Session
 	needy time.Time // since when there are waiters or nodes to delete
+	syncs syncs     // of waiters
 }
 
 // Run serves the waiters and holders of the session until the session is over. It ends all
-// grants at the deadline, sends heartbeats, leaves servers that do not answer, starts the
+// grants at the deadline, sends heartbeats and syncs, leaves servers that do not answer, starts the
 // deletion of nodes, and abandons a session that no server has served for too long. The state
 // that it reads is guarded by mutexes that are never held during I/O (see the lock order in
 // the package's documentation). It waits only for its timer and its alarm, and starts code that
 // may block on other goroutines, so that I/O delays no deadline.
 func (s *Session) Run() {
-	o := owner{Session: s}
+	o := owner{Session: s, syncs: syncs{heartbeats: s.heartbeats}}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -35,7 +36,7 @@ func (s *Session) Run() {
 		now := time.Now()
 		s.alarm.Begin(now)
 		s.checkDeadline(now)
-		next := min(o.leaveSilentServer(now), s.sendDueHeartbeat(now), s.startDueDeletions(now),
+		next := min(o.leaveSilentServer(now), s.sendDueHeartbeat(now), o.syncs.sendDue(now), s.startDueDeletions(now),
 			o.abandonIfDetached(now), o.abandonIfUnserved(now))
 		timer.Reset(s.alarm.End(now, next))
 	}
@@ -95,9 +96,10 @@ func (o *owner) leaveSilentServer(now time.Time) time.Duration {
 // still be alive, on an ensemble that is down as a whole. But it may also be one that no
 // server will ever know again, and a client that waits for it would wait for ever.
 //
-// A session that has nodes is abandoned at its deadline, after T/3 without a server, if servers
-// accept connections and answer nothing. In a one-way partition that blocks only the answers,
-// each attempt would keep the session alive, and its nodes would block other clients.
+// If servers accept connections and answer nothing, a session whose nodes may block other clients is abandoned earlier: after
+// T without a server, or, if it could have held something until then, at its deadline, after T/3 at least. In a one-way partition that
+// blocks only the answers, each attempt would keep the session alive. Nodes that wait behind other contenders block no client
+// before those have left.
 func (o *owner) abandonIfDetached(now time.Time) time.Duration {
 	timeout := o.Timeout()
 	link := o.link.state()
@@ -113,33 +115,35 @@ func (o *owner) abandonIfDetached(now time.Time) time.Duration {
 	if waiting && since >= timeout/8 {
 		o.dialer.failQueued()
 	}
-	left := o.lease.Left(now)
-	mute := left <= 0 && since >= timeout/3 && o.Nodes.Outstanding() > 0 && o.dialer.isMute()
-	if mute || since >= 2*timeout {
+	limit := link.detachedSince.Add(2 * timeout)
+	if o.Nodes.Need().Blocks && o.dialer.isMute() {
+		limit = link.detachedSince.Add(timeout)
+		if deadline := now.Add(o.lease.Left(now)); !o.lease.LastProof().IsZero() && deadline.After(link.detachedSince) {
+			limit = earlier(limit, later(deadline, link.detachedSince.Add(timeout/3)))
+		}
+	}
+	if !now.Before(limit) {
 		o.End(ErrAbandoned)
 		return timeout
 	}
-	next := timeout / 24
-	if left > 0 && !waiting {
-		next = left
-	}
+	next := min(timeout/24, limit.Sub(now)) // a handshake that is not answered wakes nobody
 	if since < timeout/4 {
 		next = min(next, timeout/4-since)
 	}
-	return min(next, 2*timeout-since)
+	return next
 }
 
 // abandonIfUnserved abandons a session that has waiters, or nodes to delete, if for 2 T no request was answered, or for T after
-// its deadline if it has nodes to delete. A path to the servers that passes only small packets answers handshakes and pings, which
+// its deadline if some of its nodes may block other clients. A path to the servers that passes only small packets answers handshakes and pings, which
 // keep the session alive: its nodes would block other clients for ever.
 //
 // After an outage the ensemble gets T/2 to answer: its first connections may end again. But an outage of which no handshake was
 // answered is for abandonIfDetached to judge.
 func (o *owner) abandonIfUnserved(now time.Time) time.Duration {
 	timeout := o.Timeout()
-	contenders, unwanted := o.Nodes.Needs()
+	need := o.Nodes.Need()
 	link := o.link.state()
-	if !contenders && !unwanted || link.wire == nil {
+	if !need.Contenders && !need.Deletions || link.wire == nil {
 		o.needy = time.Time{}
 		return timeout
 	}
@@ -152,7 +156,7 @@ func (o *owner) abandonIfUnserved(now time.Time) time.Duration {
 		return timeout
 	}
 	limit := since.Add(2 * timeout)
-	if left := o.lease.Left(now); unwanted && left <= 0 {
+	if left := o.lease.Left(now); need.Blocks && left <= 0 {
 		limit = earlier(limit, later(since, now.Add(left)).Add(timeout))
 	}
 	limit = later(limit, earlier(link.backSince.Add(timeout/2), since.Add(4*timeout)))

@@ -57,7 +57,7 @@ func (t *Takeover) Run(ctx context.Context, c *recipes.Claim) error {
 		defer cancel()
 		version, err := t.take(claimed, c)
 		if err == nil {
-			err = claim.AwaitProof(claimed, h.Session(), h.Node()) // the last one may be older than the delay
+			err = claim.AwaitProof(claimed, h.Session(), h.Node(), nil) // the last one may be older than the delay
 		}
 		return (&leftBreadcrumb{t.node.Path(), version}).deleteWith, err
 	})

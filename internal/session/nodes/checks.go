@@ -12,10 +12,11 @@ const (
 	maxCheckBytes = 64 << 10
 )
 
-// NextChecks returns the nodes that a heartbeat checks, at most as many as fit; successive
-// heartbeats check all in turn. wanted come first.
+// NextChecks returns the nodes that a heartbeat checks, at most as many as fit: those on which something is granted, which
+// successive heartbeats check all in turn. wanted come first; they may be waiting. It returns none if nothing is granted or
+// wanted.
 //
-// Nodes that have existed only since before come last: their creation was a proof, and
+// Nodes on which something has been granted only since before come last: the session was proved to live for the grant, and
 // under a quick succession of locks such a node would be gone by the time of its check.
 func (s *Set) NextChecks(before time.Time, wanted []*Node) (picked []*Node) {
 	s.mu.Lock()
@@ -30,10 +31,9 @@ func (s *Set) NextChecks(before time.Time, wanted []*Node) (picked []*Node) {
 			picked = append(picked, n)
 		}
 	}
-	queued := len(s.granted) + len(s.waiting)
-	for k := range queued {
-		i := (s.next + k) % queued
-		e := s.queued(i)
+	for k := range s.granted {
+		i := (s.next + k) % len(s.granted)
+		e := s.granted[i]
 		if !e.since.Before(before) {
 			continue
 		}
@@ -44,31 +44,21 @@ func (s *Set) NextChecks(before time.Time, wanted []*Node) (picked []*Node) {
 		picked = append(picked, e.node)
 	}
 	s.next = 0
-	if len(picked) == 0 && queued > 0 {
-		picked = append(picked, s.queued(queued-1).node) // a young one rather than none
+	if len(picked) == 0 && len(s.granted) > 0 {
+		picked = append(picked, s.granted[len(s.granted)-1].node) // a young one rather than none
 	}
 	return picked
 }
 
-// queued returns the i-th of the granted nodes, and behind them of the waiting ones. The caller holds mu.
-func (s *Set) queued(i int) *entry {
-	if i < len(s.granted) {
-		return s.granted[i]
-	}
-	return s.waiting[i-len(s.granted)]
-}
-
-// Unwatched returns the queued nodes that are not watched, and records that they are from now
+// Unwatched returns the granted nodes that are not watched, and records that they are from now
 // on.
 func (s *Set) Unwatched() (nodes []*Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, list := range [][]*entry{s.granted, s.waiting} {
-		for _, e := range list {
-			if !e.watched {
-				e.watched = true
-				nodes = append(nodes, e.node)
-			}
+	for _, e := range s.granted {
+		if !e.watched {
+			e.watched = true
+			nodes = append(nodes, e.node)
 		}
 	}
 	return nodes
@@ -81,13 +71,11 @@ func (s *Set) Unwatch(n *Node) {
 	s.of(n).watched = false
 }
 
-// UnwatchAll is Unwatch for all queued nodes.
+// UnwatchAll is Unwatch for all granted nodes.
 func (s *Set) UnwatchAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, list := range [][]*entry{s.granted, s.waiting} {
-		for _, e := range list {
-			e.watched = false
-		}
+	for _, e := range s.granted {
+		e.watched = false
 	}
 }

@@ -51,6 +51,7 @@ func (s *Set) Grant(n *Node, e Ender, now time.Time) error {
 	if of := s.of(n); of.state == waiting {
 		s.unlist(of)
 		s.enqueue(of, granted)
+		of.since = now
 	}
 	s.grants[n] = Grant{n, e, now}
 	return nil

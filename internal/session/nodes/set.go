@@ -20,8 +20,9 @@ type Set struct {
 	toDelete map[*Node]*entry  // those that are to be deleted: uncertain and unwanted
 	byPath   map[string]*entry // those that are waiting or granted
 	waiting  []*entry          // in no order
+	behind   int               // how many of these are behind another contender
 	granted  []*entry          // in the order in which heartbeats check them
-	next     int               // in granted, then waiting: the first one that the next heartbeat checks
+	next     int               // in granted: the first one that the next heartbeat checks
 
 	youngest map[life]*entry // of the waiting and granted verified nodes, linked by entry.older and younger
 	grants   map[*Node]Grant
@@ -45,7 +46,8 @@ type entry struct {
 	node      *Node
 	state     state
 	index     int       // in Set.waiting or granted
-	since     time.Time // when the node was known to exist
+	since     time.Time // when something was granted on the node
+	behind    bool      // a contender ahead of the waiting node was seen to exist, and no event of it since
 	watched   bool      // the session watches the node
 	rewrite   []byte    // data that the session has written, or is about to; nil if there is none
 	notBefore time.Time // when it may be deleted
@@ -80,9 +82,9 @@ func (s *Set) Register(n *Node) {
 // isQueued reports whether the node is one of a waiter or a holder.
 func (s state) isQueued() bool { return s == waiting || s == granted }
 
-// Joined records that the node was known to exist at now. The node is waiting if it is a Contender, and its caller has not
-// left it in the meantime. Joined reports whether it is now the only one that waits, and nothing is granted.
-func (s *Set) Joined(n *Node, now time.Time) (only bool) {
+// Joined records that the node is known to exist. It is waiting if it is a Contender, and its caller has not left it in the
+// meantime. Joined reports whether it is now the only one that waits.
+func (s *Set) Joined(n *Node) (only bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.of(n)
@@ -90,10 +92,9 @@ func (s *Set) Joined(n *Node, now time.Time) (only bool) {
 	case e.state == uncertain:
 		e.state = unwanted
 	case e.state == creating && n.Kind == Contender:
-		e.since = now
 		s.byPath[n.Path] = e
 		s.enqueue(e, waiting)
-		return len(s.waiting)+len(s.granted) == 1
+		return len(s.waiting) == 1
 	}
 	return false
 }
@@ -123,6 +124,7 @@ func (s *Set) enqueue(e *entry, as state) {
 
 // unlist removes a queued node from the list of its state. The caller holds mu, and sets another state.
 func (s *Set) unlist(e *entry) {
+	s.setBehind(e, false)
 	list := s.list(e.state)
 	last := len(*list) - 1
 	(*list)[e.index] = (*list)[last]
@@ -186,16 +188,55 @@ func (s *Set) Outstanding() int {
 	return len(s.all)
 }
 
-// Count returns how many nodes are of a waiter or a holder, and how many grants there are.
-func (s *Set) Count() (queued, grants int) {
+// Count returns how many nodes are of a waiter, and how many grants there are.
+func (s *Set) Count() (waiting, grants int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.waiting) + len(s.granted), len(s.grants)
+	return len(s.waiting), len(s.grants)
 }
 
-// Needs reports whether contenders wait or hold, and whether nodes are to be deleted: what a session must be served for.
-func (s *Set) Needs() (contenders, deletions bool) {
+// SetBehind records whether a contender ahead of the waiting node is known to exist. Its caller watches that contender, and
+// records the watch's event.
+func (s *Set) SetBehind(n *Node, behind bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.waiting)+len(s.granted) > 0, len(s.toDelete) > 0
+	if e := s.of(n); e.state == waiting {
+		s.setBehind(e, behind)
+	}
+}
+
+// setBehind is SetBehind for a caller that holds mu.
+func (s *Set) setBehind(e *entry, behind bool) {
+	switch {
+	case behind && !e.behind:
+		s.behind++
+	case !behind && e.behind:
+		s.behind--
+	}
+	e.behind = behind
+}
+
+// A Need is what a session must be served for.
+type Need struct {
+	Contenders bool // nodes wait or are granted
+	Deletions  bool // nodes are to be deleted
+	// Blocks is set unless the nodes that may exist all wait behind other contenders: then some may block a queue.
+	Blocks bool
+}
+
+// Need returns what the session must be served for.
+func (s *Set) Need() Need {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Need{len(s.waiting)+len(s.granted) > 0, len(s.toDelete) > 0, len(s.all) > s.behind}
+}
+
+// AnyWaiting returns a waiting node, nil if there is none.
+func (s *Set) AnyWaiting() *Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		return nil
+	}
+	return s.waiting[0].node
 }

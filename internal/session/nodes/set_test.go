@@ -26,10 +26,17 @@ func registered(s *Set, name string) *Node {
 	return n
 }
 
-// waitingIn returns a contender's node that exists since start.
+// waitingIn returns a contender's node that waits.
 func waitingIn(s *Set, name string) *Node {
 	n := registered(s, name)
-	s.Joined(n, start)
+	s.Joined(n)
+	return n
+}
+
+// grantedIn returns a contender's node on which something was granted at that time.
+func grantedIn(s *Set, name string, at time.Time) *Node {
+	n := waitingIn(s, name)
+	_ = s.Grant(n, &grant{}, at)
 	return n
 }
 
@@ -44,12 +51,12 @@ func checked(s *Set) []*Node { return s.NextChecks(start.Add(time.Hour), nil) }
 
 func TestNodeIsOutstandingFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *testing.T) {
 	type event func(*Set, *Node)
-	joined := func(s *Set, n *Node) { s.Joined(n, start) }
+	joined := func(s *Set, n *Node) { s.Joined(n) }
 	begin := func(s *Set, n *Node) { s.BeginDelete(n) }
 	leave, missing, handOver := (*Set).DeleteSoon, (*Set).MarkGone, (*Set).HandOver
 	const (
 		isOutstanding = 1 << iota
-		isHeld
+		isWaiting
 		isDue
 		isGone
 	)
@@ -60,8 +67,8 @@ func TestNodeIsOutstandingFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *test
 		want   int
 	}{
 		{"being created, and wanted", Contender, nil, isOutstanding},
-		{"joined", Contender, []event{joined}, isOutstanding | isHeld},
-		{"joined twice", Contender, []event{joined, joined}, isOutstanding | isHeld},
+		{"joined", Contender, []event{joined}, isOutstanding | isWaiting},
+		{"joined twice", Contender, []event{joined, joined}, isOutstanding | isWaiting},
 		{"left, so that its outcome has to be found out", Contender, []event{leave}, isOutstanding | isDue},
 		{"left, and found", Contender, []event{leave, joined}, isOutstanding | isDue},
 		{"left, and never created", Contender, []event{leave, missing}, isGone},
@@ -86,7 +93,7 @@ func TestNodeIsOutstandingFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *test
 		got := 0
 		for fact, is := range map[int]bool{
 			isOutstanding: s.Outstanding() == 1,
-			isHeld:        s.At("/l/n") == n && slices.Equal(checked(s), []*Node{n}),
+			isWaiting:     s.At("/l/n") == n && s.AnyWaiting() == n,
 			isDue:         slices.Equal(due(s), []*Node{n}),
 		} {
 			if is {
@@ -102,14 +109,14 @@ func TestNodeIsOutstandingFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *test
 	}
 }
 
-func TestOnlyTheFirstHeldNodeIsTheOnlyOne(t *testing.T) {
+func TestOnlyTheFirstWaitingNodeIsTheOnlyOne(t *testing.T) {
 	s := NewSet()
 	a, b := registered(s, "a"), registered(s, "b")
-	require.True(t, s.Joined(a, start))
-	require.False(t, s.Joined(b, start))
+	require.True(t, s.Joined(a))
+	require.False(t, s.Joined(b))
 	s.DeleteSoon(a)
 	s.DeleteSoon(b)
-	require.True(t, s.Joined(registered(s, "c"), start), "those that are to be deleted do not wait")
+	require.True(t, s.Joined(registered(s, "c")), "those that are to be deleted do not wait")
 }
 
 func TestNodeIsNotDeletedBeforeItsTime(t *testing.T) {
@@ -151,19 +158,50 @@ func TestPauseBeforeTheNextAttemptToDeleteGrowsWithEachFailure(t *testing.T) {
 	require.False(t, s.Postpone(n, true, time.Second, start), "it goes with the session")
 }
 
-func TestHeartbeatsCheckNodesThatHaveExistedForAWhile(t *testing.T) {
+func TestHeartbeatsCheckNodesThatHaveBeenGrantedForAWhile(t *testing.T) {
 	s := NewSet()
-	old, recent := waitingIn(s, "old"), registered(s, "recent")
-	s.Joined(recent, start.Add(time.Second))
+	old, recent := grantedIn(s, "old", start), grantedIn(s, "recent", start.Add(time.Second))
 	require.Equal(t, []*Node{old}, s.NextChecks(start.Add(time.Second), nil))
 	require.Equal(t, []*Node{recent, old}, s.NextChecks(start.Add(time.Second), []*Node{recent}), "a contender waits for its proof")
 	s.DeleteSoon(old)
 	require.Equal(t, []*Node{recent}, s.NextChecks(start.Add(time.Second), []*Node{old}), "rather a recent one than none")
 }
 
-func TestHeldNodesAreWatchedOnceUntilTheirWatchIsGone(t *testing.T) {
+func TestHeartbeatsCheckNoWaitingNodeButThoseThatWantAProof(t *testing.T) {
 	s := NewSet()
 	n := waitingIn(s, "n")
+	require.Empty(t, checked(s))
+	require.Equal(t, []*Node{n}, s.NextChecks(start, []*Node{n}))
+	holder := grantedIn(s, "holder", start)
+	require.Equal(t, []*Node{holder}, checked(s))
+}
+
+func TestNodesBlockQueuesUnlessEachWaitsBehindAnother(t *testing.T) {
+	s := NewSet()
+	require.Equal(t, Need{}, s.Need())
+	n := registered(s, "n")
+	require.Equal(t, Need{Blocks: true}, s.Need(), "it may have been created")
+	s.Joined(n)
+	require.Equal(t, Need{Contenders: true, Blocks: true}, s.Need(), "it may be the first")
+	s.SetBehind(n, true)
+	require.Equal(t, Need{Contenders: true}, s.Need())
+	m := waitingIn(s, "m")
+	require.Equal(t, Need{Contenders: true, Blocks: true}, s.Need())
+	s.SetBehind(m, true)
+	s.SetBehind(m, true)
+	s.SetBehind(n, false)
+	require.Equal(t, Need{Contenders: true, Blocks: true}, s.Need(), "the contender ahead of n may be gone")
+	s.SetBehind(n, true)
+	s.DeleteSoon(n)
+	require.Equal(t, Need{Contenders: true, Deletions: true, Blocks: true}, s.Need())
+	s.MarkGone(n)
+	s.SetBehind(n, true)
+	require.Equal(t, Need{Contenders: true}, s.Need())
+}
+
+func TestGrantedNodesAreWatchedOnceUntilTheirWatchIsGone(t *testing.T) {
+	s := NewSet()
+	n := grantedIn(s, "n", start)
 	require.Equal(t, []*Node{n}, s.Unwatched())
 	require.Empty(t, s.Unwatched())
 	s.Unwatch(n)
@@ -277,7 +315,7 @@ func TestSetAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 			n, was := nodes[i], entries[i].state
 			switch r.IntN(6) {
 			case 0:
-				s.Joined(n, start)
+				s.Joined(n)
 			case 1:
 				s.DeleteSoon(n)
 			case 2:
@@ -325,7 +363,7 @@ func TestHeartbeatOfPathsOfAnyLengthIsBelowTheBound(t *testing.T) {
 	for length := 400; length < 700; length++ {
 		s := NewSet()
 		for i := range MaxChecks {
-			waitingIn(s, strings.Repeat("x", length-4)+string(rune('0'+i%10)))
+			grantedIn(s, strings.Repeat("x", length-4)+string(rune('0'+i%10)), start)
 		}
 		picked := checked(s)
 		require.NotEmpty(t, picked)
