@@ -43,7 +43,7 @@ type Trace struct {
 	Granted func(QueueEvent) // Path, Node, Token, Waited
 	// HandedOver is called after Granted if the contender had waited for a predecessor, whether
 	// or not a leader has named it: see election.Term.HandOver for that.
-	HandedOver func(QueueEvent) // Path, Node
+	HandedOver func(QueueEvent) // Path, Node, Listings
 	// Unreleased is called when a claim with a lock-delay or a fence function has found that the former
 	// holder did not release, before the claim waits for the rest of the delay. Each call that finds the
 	// same former holder reports it.
@@ -96,6 +96,7 @@ type QueueEvent struct {
 	Node       string // the path of the contender's node
 	Contenders int    // nodes that the queue had, including the contender's own; 0 if unknown
 	Ahead      string // the name of the predecessor's node
+	Listings   int    // of the queue by the contender, after it began to wait: 0 in the usual hand-over
 	Token      fencing.Token
 	Waited     time.Duration // since the call for the claim began
 	Held       time.Duration
@@ -154,7 +155,7 @@ func (t *Trace) queueHooks(h *report.Hooks) {
 		}
 	}
 	if f := t.HandedOver; f != nil {
-		h.HandedOver = func(path, node string) { f(QueueEvent{Path: path, Node: node}) }
+		h.HandedOver = func(path, node string, listings int) { f(QueueEvent{Path: path, Node: node, Listings: listings}) }
 	}
 	if f := t.Unreleased; f != nil {
 		h.Unreleased = func(path string, former report.Former, delay time.Duration) {

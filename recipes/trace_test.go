@@ -36,7 +36,7 @@ func TestEachHookOfTraceGetsTheFieldsThatItNames(t *testing.T) {
 		"Joined":        {func() { h.Joined("/q", "/q/n", 3) }, QueueEvent{Path: "/q", Node: "/q/n", Contenders: 3}},
 		"Waiting":       {func() { h.Waiting("/q", "/q/n", "a") }, QueueEvent{Path: "/q", Node: "/q/n", Ahead: "a"}},
 		"Granted":       {func() { h.Granted("/q", "/q/n", 4, 5) }, QueueEvent{Path: "/q", Node: "/q/n", Token: 4, Waited: 5}},
-		"HandedOver":    {func() { h.HandedOver("/q", "/q/n") }, QueueEvent{Path: "/q", Node: "/q/n"}},
+		"HandedOver":    {func() { h.HandedOver("/q", "/q/n", 1) }, QueueEvent{Path: "/q", Node: "/q/n", Listings: 1}},
 		"Unreleased": {
 			func() { h.Unreleased("/q", report.Former{Owner: "a"}, 5) },
 			QueueEvent{Path: "/q", Former: FormerHolder{Owner: "a"}, Delay: 5},

@@ -29,6 +29,7 @@ type Claim struct {
 	token   fencing.Token
 	mode    protocol.Mode
 	waited  bool // the contender had a predecessor
+	lists   int  // how often the contender listed the queue after it began to wait
 	granted time.Time
 	done    chan struct{} // closed when the claim ends
 
@@ -57,8 +58,8 @@ func (c *Claim) Node() *nodes.Node { return c.node }
 // Mode returns the mode in which the claim was granted.
 func (c *Claim) Mode() protocol.Mode { return c.mode }
 
-// Waited reports whether the contender had a predecessor.
-func (c *Claim) Waited() bool { return c.waited }
+// Waited reports whether the contender had a predecessor, and how often it has listed the queue since it began to wait.
+func (c *Claim) Waited() (waited bool, listings int) { return c.waited, c.lists }
 
 // Shared reports whether others may hold the same queue.
 func (c *Claim) Shared() bool {

@@ -55,7 +55,9 @@ type Granting struct {
 	Mode   protocol.Mode
 	Shared bool // others may hold the queue as well
 	Waited bool // the contender had a predecessor
+	Lists  int  // how often the contender listed the queue after it began to wait
 	Asked  *session.Proof
+	Remove Removal // of the node, when the holder releases the claim; nil to delete it
 }
 
 // Grant makes a claim of a contender.
@@ -64,7 +66,7 @@ func Grant(ctx context.Context, s *client.Session, g Granting) (*Claim, error) {
 		return nil, err
 	}
 	c := &Claim{
-		session: s, node: g.Node, token: g.Token, mode: g.Mode, shared: g.Shared, waited: g.Waited,
+		session: s, node: g.Node, token: g.Token, mode: g.Mode, shared: g.Shared, waited: g.Waited, lists: g.Lists, remove: g.Remove,
 		granted: time.Now(), done: make(chan struct{}),
 	}
 	if err := s.Grant(g.Node, c.Ender(), c.granted); err != nil {

@@ -22,7 +22,7 @@ func (n *Node) IsQueue(ctx context.Context, data []byte, stat *zk.Stat) (bool, e
 	switch {
 	case stat == nil:
 		return false, nil
-	case string(data) == protocol.ParentMark:
+	case protocol.IsMarked(data):
 		return true, nil
 	case stat.NumChildren == 0:
 		return false, nil

@@ -134,7 +134,7 @@ func (p *Permits) take(ctx context.Context, s *client.Session, pl *queue.Place, 
 			return nil, err
 		}
 		if fits {
-			return queue.Grant(ctx, s, pl)
+			return p.queue.Grant(ctx, s, pl)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (p *Permits) takeNow(ctx context.Context, s *client.Session, pl *queue.Plac
 	if fits, err := p.mark(ctx, s, pl); err != nil || !fits {
 		return nil, err
 	}
-	return queue.Grant(ctx, s, pl)
+	return p.queue.Grant(ctx, s, pl)
 }
 
 // first reads the first contender of the listing. found is false if it is gone.

@@ -132,6 +132,3 @@ func IsContender(name string) bool {
 	_, ok := ParseMember(name)
 	return ok
 }
-
-// ParentMark is the data of a queue's node that this library may write.
-const ParentMark = "lockkeeper/1"

@@ -69,23 +69,26 @@ func (o *Order) decideWhole(own Member) (d Decision, listed bool) {
 	}
 	// All members ahead conflict, and go in their order, but for those that give up: watching the
 	// nearest suffices, and a new listing then shows whether any is left.
-	return Decision{Ahead: o.Members[max(0, i-1):i]}, true
+	return Decision{Ahead: o.Members[max(0, i-1):i], Complete: i <= 1}, true
 }
 
 // DecideAlone is Decide for an exclusive contender, of members in any order that numbers order.
 // It is cheaper than sorting them for a single decision.
 func DecideAlone(members []Member, own Member) (d Decision, listed bool) {
-	nearest := -1
+	nearest, ahead := -1, 0
 	for i, m := range members {
 		switch {
 		case m.Name == own.Name:
 			listed = true
-		case m.Sequence < own.Sequence && (nearest < 0 || members[nearest].Sequence < m.Sequence):
-			nearest = i
+		case m.Sequence < own.Sequence:
+			ahead++
+			if nearest < 0 || members[nearest].Sequence < m.Sequence {
+				nearest = i
+			}
 		}
 	}
 	if !listed || nearest < 0 {
-		return Decision{}, listed
+		return Decision{Complete: listed}, listed
 	}
-	return Decision{Ahead: members[nearest : nearest+1]}, true
+	return Decision{Ahead: members[nearest : nearest+1], Complete: ahead == 1}, true
 }

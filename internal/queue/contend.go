@@ -88,8 +88,8 @@ func (q *Queue) Contend(ctx context.Context, attempt func(context.Context, *clie
 		return nil, err
 	}
 	q.Client.Report().Granted(q.path, c.Path(), c.Token(), time.Since(began))
-	if claim.Of(c).Waited() {
-		q.Client.Report().HandedOver(q.path, c.Path())
+	if waited, listings := claim.Of(c).Waited(); waited {
+		q.Client.Report().HandedOver(q.path, c.Path(), listings)
 	}
 	return c, nil
 }
@@ -153,6 +153,9 @@ func (q *Queue) ClaimIn(
 // round has one winner, and without a bound some of them lose hundreds of times.
 const MaxLostRaces = 2
 
+// maxLeft is how often a try lists again because the listed contenders have left since. After that, it counts a lost race.
+const maxLeft = 4
+
 // tryIn is Try within one session.
 //
 // Of several tries on an empty queue at the same time, one joins and the others create
@@ -160,7 +163,8 @@ const MaxLostRaces = 2
 // other contenders until they are deleted, although no contender holds the claim. Readers do not
 // block each other, so each of them joins.
 func (q *Queue) tryIn(ctx context.Context, s *client.Session, mode protocol.Mode) (*recipes.Claim, error) {
-	for lost := 0; ; lost++ {
+	lost, left := 0, 0
+	for {
 		lst, err := List(ctx, s, q.path)
 		if err != nil {
 			return nil, err
@@ -174,6 +178,9 @@ func (q *Queue) tryIn(ctx context.Context, s *client.Session, mode protocol.Mode
 			return nil, &recipes.BusyError{Path: q.path, Front: front}
 		case lost == MaxLostRaces:
 			return nil, &recipes.BusyError{Path: q.path}
+		case mode != protocol.Read && left < maxLeft && len(lst.Members) > 0:
+			left++ // the listed contenders have, and thereby raised the parent's version
+			continue
 		}
 		version := int32(0) // of a parent that is created now
 		switch {
@@ -187,6 +194,7 @@ func (q *Queue) tryIn(ctx context.Context, s *client.Session, mode protocol.Mode
 			if ctx.Err() != nil {
 				return nil, &recipes.Error{Op: "join", Path: q.path, Err: ctx.Err()}
 			}
+			lost++
 			continue
 		}
 		if err != nil {
@@ -223,8 +231,11 @@ func (q *Queue) CheckFirst(ctx context.Context, s *client.Session, p *Place) err
 			q.ObserveAt(front, time.Now())
 			return &recipes.BusyError{Path: q.path, Front: front}
 		}
-		if d.Complete {
-			return nil
+		if d.Complete { // the node may have been deleted since the listing
+			exists, err := p.exists(ctx, s)
+			if exists || err != nil {
+				return err
+			}
 		}
 	}
 }

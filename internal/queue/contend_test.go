@@ -45,7 +45,7 @@ func TestTryOfHeldQueueCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T
 func TestTryThatLosesTheRaceLeavesNoNode(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
-		s.create("/l", protocol.ParentMark)
+		s.create("/l", string(protocol.ParentData(0)))
 		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		s.Intercept(zktest.Rule{When: isJoin, Before: func(zktest.Request) { // after the listing

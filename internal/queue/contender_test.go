@@ -57,8 +57,8 @@ func TestReadWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
 
 func TestFrontGoesOnInTheNextSessionWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
 	for name, prepare := range map[string]func(*ensemble){
-		"a contender is first": func(s *ensemble) { s.create("/l", protocol.ParentMark); s.create(another, "pod-9") },
-		"the queue is empty":   func(s *ensemble) { s.create("/l", protocol.ParentMark) },
+		"a contender is first": func(s *ensemble) { s.create("/l", string(protocol.ParentData(0))); s.create(another, "pod-9") },
+		"the queue is empty":   func(s *ensemble) { s.create("/l", string(protocol.ParentData(0))) },
 	} {
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)

@@ -61,7 +61,7 @@ func newEnsemble(t *testing.T) *ensemble {
 func newOccupied(t *testing.T) *ensemble {
 	t.Helper()
 	s := newEnsemble(t)
-	s.create("/l", protocol.ParentMark)
+	s.create("/l", string(protocol.ParentData(0)))
 	s.create(another, "")
 	return s
 }

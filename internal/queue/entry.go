@@ -68,7 +68,7 @@ func (a *Attempt) operations(s *client.Session) (ops []any) {
 		Path: a.Queue.path + "/" + a.Place.Prefix, Data: a.Entry.Data(a.Place), Acl: a.Entry.ACL, Flags: flags,
 	})
 	if a.View.Writable {
-		ops = append(ops, &zk.SetDataRequest{Path: a.Queue.path, Data: []byte(protocol.ParentMark), Version: a.Version})
+		ops = append(ops, &zk.SetDataRequest{Path: a.Queue.path, Data: protocol.ParentData(a.View.hint), Version: a.Version})
 	}
 	s.Nodes.Register(a.Place.Node)
 	return ops

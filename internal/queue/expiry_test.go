@@ -25,7 +25,7 @@ func TestCallersThatHearOfAnExpiryWhileClaimsAreBeingNotifiedGoOnInTheNextSessio
 		callers  = 64
 	)
 	s := newEnsemble(t)
-	s.create("/l", protocol.ParentMark)
+	s.create("/l", string(protocol.ParentData(0)))
 	client := s.connect(s.options())
 	for i := range claims {
 		queue, err := New(client, fmt.Sprintf("/held/%d", i), nil)

@@ -5,6 +5,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -73,6 +74,7 @@ func (a *Attempt) FindOut(ctx context.Context, s *client.Session) error {
 		a.step = a.afterSearch(found)
 	}
 	if a.exists() {
+		a.Place.joined = time.Now()
 		s.Joined(a.Place.Node)
 		a.Queue.recordOwnNumber(a.Place)
 	}

@@ -42,7 +42,7 @@ func TestUncontendedClaimOfAKnownPathTakesOneRequestAndItsReleaseAnother(t *test
 // Under the guard of a node that stands in the same life of the parent names are
 // plain, and their order says who is ahead.
 func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
-	for _, data := range []string{protocol.ParentMark, "theirs"} {
+	for _, data := range []string{string(protocol.ParentData(0)), "theirs"} {
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			parent := s.create("/l", data)
@@ -73,7 +73,7 @@ func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 }
 
 func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
-	for _, data := range []string{protocol.ParentMark, "theirs"} {
+	for _, data := range []string{string(protocol.ParentData(0)), "theirs"} {
 		for _, released := range []bool{true, false} {
 			faketime.Test(t, func(t *testing.T) {
 				s := newEnsemble(t)

@@ -120,7 +120,7 @@ func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
 
 // A code that the client has no name for can be a quota's.
 func TestCreateThatIsAnsweredWithACodeWithoutANameFailsOnce(t *testing.T) {
-	for _, parent := range []string{protocol.ParentMark, "theirs"} {
+	for _, parent := range []string{string(protocol.ParentData(0)), "theirs"} {
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			s.create("/l", parent)
@@ -170,7 +170,7 @@ func TestNodeOfASessionThatExpiredWhileItsCreateWasInFlightIsForgotten(t *testin
 
 // The create happened under the parent of the checked node, or not at all.
 func TestLostReplyOfAJoinBesideANodeOfItsSessionIsFoundAgain(t *testing.T) {
-	for _, data := range []string{protocol.ParentMark, "theirs"} {
+	for _, data := range []string{string(protocol.ParentData(0)), "theirs"} {
 		for _, v := range []zktest.Direction{zktest.ToServer, zktest.ToClient} {
 			faketime.Test(t, func(t *testing.T) {
 				s := newEnsemble(t)

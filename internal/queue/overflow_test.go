@@ -20,7 +20,7 @@ import (
 func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
-		s.create("/l", protocol.ParentMark)
+		s.create("/l", string(protocol.ParentData(0)))
 		require.NoError(t, s.SetCounter("/l", math.MaxInt32-3))
 		holders, served := 0, 0
 		var tokens []int64
@@ -61,7 +61,7 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 	for name, v := range map[string]zktest.Direction{"answered": 0, "reply lost": zktest.ToClient} {
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
-			parent := s.create("/l", protocol.ParentMark)
+			parent := s.create("/l", string(protocol.ParentData(0)))
 			require.NoError(t, s.SetCounter("/l", protocol.OverflowSequence-2))
 			q := newQueue(t, s.connect(s.options()), nil)
 			first, err := q.Claim(t.Context())
@@ -90,7 +90,7 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
-		s.create("/l", protocol.ParentMark)
+		s.create("/l", string(protocol.ParentData(0)))
 		require.NoError(t, s.SetCounter("/l", math.MaxInt32))
 		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)

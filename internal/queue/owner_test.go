@@ -349,7 +349,7 @@ func TestClaimGrantedJustAfterDetachmentEndsAtItsDeadline(t *testing.T) {
 		s.detach()
 		synctest.Wait()
 		time.Sleep(time.Millisecond)
-		claim, err := Grant(t.Context(), session, p)
+		claim, err := q.Grant(t.Context(), session, p)
 		require.NoError(t, err, "there is more than T/4 left")
 		deadline := claim.Deadline()
 		<-claim.Done()

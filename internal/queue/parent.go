@@ -18,7 +18,7 @@ import (
 func (q *Queue) Learn(ctx context.Context, s *client.Session) (parentView, error) {
 	for {
 		q.mu.Lock()
-		v, known := parentView{tag: q.parent, Writable: q.writable, highest: q.highest, overflowed: q.overflowed}, q.known
+		v, known := parentView{q.parent, q.writable, q.highest, q.overflowed, q.hint}, q.known
 		q.mu.Unlock()
 		if known {
 			return v, nil
@@ -46,13 +46,13 @@ func readParent(s *client.Session, path string) (parent, error) {
 		data, stat, err := s.Get(s.Context(), path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			if err := s.CreateParents(s.Context(), path, []byte(protocol.ParentMark)); err != nil {
+			if err := s.CreateParents(s.Context(), path, protocol.ParentData(0)); err != nil {
 				return parent{}, err
 			}
 		case err != nil:
 			return parent{}, err
 		default:
-			return parent{stat.Czxid, len(data) == 0 || string(data) == protocol.ParentMark}, nil
+			return parent{stat.Czxid, len(data) == 0 || protocol.IsMarked(data)}, nil
 		}
 	}
 }

@@ -3,8 +3,10 @@
 package queue
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/client"
@@ -18,8 +20,11 @@ import (
 type Place struct {
 	*nodes.Node
 	mode   protocol.Mode
-	inName bool           // a nonce is in the node's name as well
-	Behind bool           // the place had a predecessor
+	inName bool // a nonce is in the node's name as well
+	Behind bool // the place had a predecessor
+	lists  int  // how often the place listed the queue since
+	joined time.Time
+	own    ownWatch
 	asked  *session.Proof // that the session lives; nil if the place has not asked for one since its predecessor's last event
 
 	// Only of a contender that may step back.
@@ -55,6 +60,59 @@ func (p *Place) setCreated(path string, czxid int64) error {
 	m.Czxid = czxid
 	p.Path, p.Member = path, m
 	return nil
+}
+
+// An ownWatch is the watch of a place's own node, nil before it is set.
+type ownWatch struct {
+	*session.Watch
+	detached <-chan struct{} // closed once the connection has ended on which it was set
+}
+
+// watchOwn watches the place's node, to be notified of its deletion.
+func (p *Place) watchOwn(ctx context.Context, s *client.Session) error {
+	_, detached := s.Served()
+	w, err := s.Watch(ctx, p.Path, session.WatchNode)
+	if err == nil {
+		p.own = ownWatch{w, detached}
+	}
+	return err
+}
+
+// fired returns a channel that is closed once the watch has fired, nil if it is not set.
+func (w ownWatch) fired() <-chan struct{} {
+	if w.Watch == nil {
+		return nil
+	}
+	return w.Fired()
+}
+
+// isQuiet reports whether the node existed at the last event that the server has reported on this connection: it reports events
+// in the order in which they happened.
+func (w ownWatch) isQuiet() bool {
+	return w.Watch != nil && !isClosed(w.Fired()) && !isClosed(w.detached)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// exists reports whether the place's node exists, after the last event that was reported, or later. If it does not, a
+// listing is needed: the node may have been deleted, or is not visible on this server yet.
+func (p *Place) exists(ctx context.Context, s *client.Session) (bool, error) {
+	switch {
+	case p.asked != nil:
+		err := p.asked.Await(ctx)
+		p.asked = nil
+		return err == nil, err
+	case p.own.isQuiet():
+		return true, nil
+	}
+	return s.Exists(ctx, p.Path)
 }
 
 // nameNonce returns the nonce if the node's name has it, and otherwise an empty string.

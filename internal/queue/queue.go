@@ -88,6 +88,7 @@ type Queue struct {
 	writable   bool             // its data may be written
 	highest    int32            // the largest sequence number seen, -1 if none
 	overflowed bool             // the sequence counter is stuck
+	hint       int64            // the newest that this client has written, 0 if none
 	czxids     map[string]int64 // of members whose number gives no order, by name
 	nextSoon   time.Time        // when ListSoon may list again
 }

@@ -22,7 +22,7 @@ func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
 		s, _, queue, claim := newHeld(t)
 		require.NoError(t, queue.Release(t.Context(), claim))
 		s.delete("/l")
-		parent := s.create("/l", protocol.ParentMark) // in its next life
+		parent := s.create("/l", string(protocol.ParentData(0))) // in its next life
 		again, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.NotEqual(t, claim.Path(), again.Path())
@@ -36,7 +36,7 @@ func TestClaimIsNotifiedImmediatelyWhenAJoinOfItsClientMissesItsNode(t *testing.
 		s, client, queue, claim := newHeld(t)
 		s.delete(claim.Path())
 		s.delete("/l")
-		s.create("/l", protocol.ParentMark) // in its next life, with numbers from 0 on
+		s.create("/l", string(protocol.ParentData(0))) // in its next life, with numbers from 0 on
 		again, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.ErrorIs(t, claim.Err(), recipes.ErrDeleted)
@@ -57,7 +57,7 @@ func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 		"of its own client": func(own, _ *Queue) *Queue { return own },
 		"of another client": func(_, other *Queue) *Queue { return other },
 	} {
-		for _, data := range []string{protocol.ParentMark, "theirs"} {
+		for _, data := range []string{string(protocol.ParentData(0)), "theirs"} {
 			t.Run(name+", parent's data: "+data, func(t *testing.T) {
 				faketime.Test(t, func(t *testing.T) {
 					s := newEnsemble(t)
@@ -131,7 +131,7 @@ func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *tes
 		early := s.Intercept(zktest.Rule{When: isJoin, Times: 1, Hold: zktest.ToServer}) // until the other is sent
 		replies := s.Intercept(zktest.Rule{When: isJoin, Skip: 1, Times: 1, Hold: zktest.ToClient, Before: func(zktest.Request) {
 			time.Sleep(time.Millisecond) // until the first is answered
-			s.recreate(protocol.ParentMark, memberOf(first).Sequence+1)
+			s.recreate(string(protocol.ParentData(0)), memberOf(first).Sequence+1)
 		}})
 		joining := []<-chan granted{claiming(t.Context(), queue), claiming(t.Context(), queue)}
 		time.Sleep(time.Millisecond)
@@ -169,7 +169,7 @@ func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
 			require.NoError(t, queue.Release(t.Context(), claim))
 		}
 		s.delete("/l")
-		parent := s.create("/l", protocol.ParentMark)
+		parent := s.create("/l", string(protocol.ParentData(0)))
 		s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToClient})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

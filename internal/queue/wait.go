@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -33,7 +35,6 @@ func (q *Queue) Await(ctx context.Context, s *client.Session, p *Place) error {
 	for {
 		if w.decision.Granted() {
 			var err error
-			_, w.detached = s.Served()
 			if w.decision, err = q.Decide(ctx, s, p); err != nil || w.decision.Granted() {
 				return err
 			}
@@ -60,14 +61,15 @@ type wait struct {
 	session  *client.Session
 	place    *Place
 	decision protocol.Decision
-	detached <-chan struct{} // closed if the client has changed servers since the listing
-	reported string          // name of the member whose wait was reported
+	nearest  int64  // czxid of the member that is watched, 0 if it was gone before that
+	reported string // name of the member whose wait was reported
 }
 
 // awaitNearest waits for an event of the nearest member ahead. One that keeps the place waiting no longer counts as gone.
 func (w *wait) awaitNearest(ctx context.Context) (awaited, error) {
 	q, s, p := w.queue, w.session, w.place
 	nearest := w.decision.Ahead[len(w.decision.Ahead)-1]
+	w.nearest = 0
 	// GetW sets no watch on a node that is gone, where ExistsW would leave
 	// one behind that can never fire: names do not recur.
 	watch, err := s.Watch(ctx, q.path+"/"+nearest.Name, session.WatchNode)
@@ -84,33 +86,55 @@ func (w *wait) awaitNearest(ctx context.Context) (awaited, error) {
 		p.Behind = true
 		q.Client.Report().Waiting(q.path, p.Path, w.reported)
 	}
+	if _, stat, _ := watch.Content(); stat != nil {
+		w.nearest = stat.Czxid
+	}
 	q.ObserveWatched(watch, nearest.Name)
 	return q.AwaitEvent(ctx, s, p, watch)
 }
 
 // passNearest takes note that the nearest member ahead keeps the place waiting no longer, and reports whether its claim can
-// be granted without another listing.
-//
-// The last listing had the place's own node. The node still exists if its watch has not fired since, and if the server is
-// still the same: a server reports events in the order in which they happened. Otherwise another listing is needed.
+// be granted without another listing: if no other member was ahead, or if a hint says that this one was the first. In both cases the
+// place's own node must exist after the event, as an operator can have deleted it before.
 func (w *wait) passNearest(ctx context.Context) (granted bool, err error) {
 	w.decision.WithoutLast()
-	if !w.decision.Granted() || !w.decision.Complete {
+	known := w.decision.Complete
+	switch {
+	case !w.decision.Granted():
 		return false, nil
-	}
-	switch _, err := w.session.Watch(ctx, w.place.Path, session.WatchNode); {
-	case errors.Is(err, zk.ErrNoNode):
-	case err != nil:
-		return false, err
-	default:
-		select {
-		case <-w.detached:
-		default:
-			return true, nil
-		}
+	case w.place.Candidate: // which decides by a listing whether it steps back
+	case known:
+		granted, err = w.place.exists(ctx, w.session)
+	case w.nearest != 0 && w.place.mode != protocol.Read:
+		granted, err = w.hinted(ctx)
 	}
 	w.decision = protocol.Decision{}
-	return false, nil
+	return granted, err
+}
+
+// hinted reports whether the place's own node exists, and the parent's data say that the nearest member ahead was the first. The
+// two reads go out together.
+//
+// The hint must be that of the nearest member. That a later contender was the first does not suffice: of two readers ahead, the first
+// can be left.
+func (w *wait) hinted(ctx context.Context) (bool, error) {
+	q, s, p := w.queue, w.session, w.place
+	var hint int64
+	var reading sync.WaitGroup
+	var failed error
+	reading.Go(func() {
+		data, parent, err := s.Get(ctx, q.path)
+		if err == nil && parent.Czxid == p.Tag {
+			hint = protocol.ParseHint(data)
+		}
+		failed = err
+	})
+	exists, err := p.exists(ctx, s)
+	reading.Wait()
+	if err == nil && !errors.Is(failed, zk.ErrNoNode) {
+		err = failed
+	}
+	return exists && hint == w.nearest, err
 }
 
 // predicted returns the decision that the place's number suggests, none if it suggests nothing. A
@@ -132,43 +156,53 @@ const (
 	listAgain                  // a listing must show what has happened
 )
 
-// AwaitEvent waits for an event of the watched node, or of the place's own.
+// AwaitEvent waits for an event of the watched node, or of the place's own. It watches the place's own node from T/24 after its
+// join on, and only to be notified of its deletion: most waits are shorter.
 func (q *Queue) AwaitEvent(ctx context.Context, s *client.Session, p *Place, w *session.Watch) (awaited, error) {
-	_, detached := s.Served()
-	own, err := s.Watch(ctx, p.Path, session.WatchNode)
-	if errors.Is(err, zk.ErrNoNode) {
-		return listAgain, nil // which shows whether it was deleted
-	}
-	if err != nil {
-		return 0, err
-	}
 	p.dropProof()
 	s.Nodes.SetBehind(p.Node, true)
 	defer s.Nodes.SetBehind(p.Node, false)
-	select {
-	case <-w.Fired():
-	case <-own.Fired():
-	case <-p.Lost():
-		return 0, &recipes.Error{Op: "wait", Path: p.Path, Err: sentinel.ErrDeleted}
-	case <-ctx.Done():
-		return 0, &recipes.Error{Op: "wait", Path: p.Path, Err: ctx.Err()}
+	if isClosed(p.own.fired()) {
+		p.own = ownWatch{}
 	}
+	timer := time.NewTimer(time.Until(p.joined.Add(s.Timeout() / 24)))
+	defer timer.Stop()
+	for {
+		select {
+		case <-w.Fired():
+			return q.afterEvent(s, p, w)
+		case <-p.own.fired():
+			return q.afterEvent(s, p, w)
+		case <-timer.C:
+			if p.own.Watch != nil {
+				continue
+			}
+			err := p.watchOwn(ctx, s)
+			if errors.Is(err, zk.ErrNoNode) {
+				return listAgain, nil // which shows whether it was deleted
+			}
+			if err != nil {
+				return 0, err
+			}
+		case <-p.Lost():
+			return 0, &recipes.Error{Op: "wait", Path: p.Path, Err: sentinel.ErrDeleted}
+		case <-ctx.Done():
+			return 0, &recipes.Error{Op: "wait", Path: p.Path, Err: ctx.Err()}
+		}
+	}
+}
+
+// afterEvent returns what the event says.
+func (q *Queue) afterEvent(s *client.Session, p *Place, w *session.Watch) (awaited, error) {
 	if over := s.Ended(); over != nil {
 		return 0, &recipes.Error{Op: "wait", Path: p.Path, Err: over}
 	}
 	if p.Member.Weight == 0 { // permits are granted by a quorum write
 		p.askProof(s)
 	}
-	// A server reports events in the order in which they happened, so that the deletion of the
-	// own node is known here, unless the client has changed servers.
-	for _, doubt := range []<-chan struct{}{own.Fired(), detached} {
-		select {
-		case <-doubt:
-			return listAgain, nil
-		default:
-		}
-	}
 	switch {
+	case isClosed(p.own.fired()):
+		return listAgain, nil
 	case w.Changed():
 		return NodeChanged, nil
 	case w.Deleted():
@@ -184,6 +218,9 @@ func (q *Queue) AwaitEvent(ctx context.Context, s *client.Session, p *Place, w *
 // show a contender that has left, which costs time, but it never hides one that exists.
 func (q *Queue) Decide(ctx context.Context, s *client.Session, p *Place) (protocol.Decision, error) {
 	for {
+		if p.Behind {
+			p.lists++
+		}
 		lst, err := List(ctx, s, q.path)
 		if err != nil {
 			return protocol.Decision{}, err
@@ -234,10 +271,15 @@ func (q *Queue) DecideBy(ctx context.Context, s *client.Session, lst *Listing, p
 }
 
 // Grant makes a claim of a place that has no predecessor.
-func Grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, error) {
-	c, err := claim.Grant(ctx, s, claim.Granting{
-		Node: p.Node, Token: fencing.Token(p.Member.Czxid), Mode: p.mode, Shared: p.mode == protocol.Read || p.Member.Weight > 0, Waited: p.Behind, Asked: p.asked,
-	})
+func (q *Queue) Grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, error) {
+	g := claim.Granting{
+		Node: p.Node, Token: fencing.Token(p.Member.Czxid), Mode: p.mode, Shared: p.mode == protocol.Read || p.Member.Weight > 0,
+		Waited: p.Behind, Lists: p.lists, Asked: p.asked,
+	}
+	if !g.Shared {
+		g.Remove = q.removal(p)
+	}
+	c, err := claim.Grant(ctx, s, g)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +289,7 @@ func Grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, er
 // grant makes a claim of a place that has no predecessor, and takes it over from a former holder that
 // did not release. If the fence function panics, it deletes the node as a failed Claim does.
 func (q *Queue) grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, error) {
-	c, err := Grant(ctx, s, p)
+	c, err := q.Grant(ctx, s, p)
 	if err != nil || q.Takeover == nil {
 		return c, err
 	}

@@ -28,7 +28,7 @@ type Hooks struct {
 	Joined        func(path, node string, contenders int)
 	Waiting       func(path, node, ahead string)
 	Granted       func(path, node string, token fencing.Token, waited time.Duration)
-	HandedOver    func(path, node string)
+	HandedOver    func(path, node string, listings int)
 	Unreleased    func(path string, former Former, delay time.Duration)
 	Failed        func(path string, waited time.Duration, err error)
 	Ended         func(path, node string, held time.Duration, cause error)
@@ -192,9 +192,9 @@ func (r *Reporter) Granted(path, node string, token fencing.Token, waited time.D
 	}
 }
 
-func (r *Reporter) HandedOver(path, node string) {
+func (r *Reporter) HandedOver(path, node string, listings int) {
 	if f := r.trace.HandedOver; f != nil {
-		r.tell(func() { f(path, node) })
+		r.tell(func() { f(path, node, listings) })
 	}
 }
 

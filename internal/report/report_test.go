@@ -45,7 +45,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 			Granted: func(path, node string, token fencing.Token, waited time.Duration) {
 				tell("granted", path, node, token, waited)
 			},
-			HandedOver: func(path, node string) { tell("handed over", path, node) },
+			HandedOver: func(path, node string, _ int) { tell("handed over", path, node) },
 			Unreleased: func(path string, former Former, delay time.Duration) {
 				tell("unreleased", path, former.Owner, delay)
 			},
@@ -71,7 +71,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		r.Joined("/l", "/l/x", 3)
 		r.Waiting("/l", "/l/x", "w")
 		r.Granted("/l", "/l/x", 42, time.Second)
-		r.HandedOver("/l", "/l/x")
+		r.HandedOver("/l", "/l/x", 0)
 		r.Unreleased("/l", Former{Owner: "o"}, time.Second)
 		r.Failed("/l", time.Second, why)
 		r.Over("/l", "/l/x", time.Second, why)
@@ -102,7 +102,7 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 		r.Joined("/l", "/l/x", 3)
 		r.Waiting("/l", "/l/x", "w")
 		r.Granted("/l", "/l/x", 42, 0)
-		r.HandedOver("/l", "/l/x")
+		r.HandedOver("/l", "/l/x", 0)
 		r.Unreleased("/l", Former{}, time.Second)
 		r.Failed("/l", time.Second, sentinel.ErrDeadline)
 		r.Over("/l", "/l/x", time.Second, sentinel.ErrDeadline)

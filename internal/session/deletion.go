@@ -106,33 +106,48 @@ func (d *deletions) deleteAll(ctx context.Context, due []*nodes.Node) {
 // If Delete fails, the node stays outstanding, and the caller leaves its deletion to the
 // owner.
 func (d *deletions) Delete(ctx context.Context, p *nodes.Node, as Role) (existed bool, err error) {
+	existed, _, _, err = d.DeleteAnd(ctx, p, as, nil)
+	return existed, err
+}
+
+// DeleteAnd is Delete, in one transaction with a write of another node. written is the Stat of that node after the
+// transaction. If the server refuses the write, or does not answer, DeleteAnd deletes the node alone, and written is nil;
+// refused is the server's error.
+func (d *deletions) DeleteAnd(ctx context.Context, p *nodes.Node, as Role, also *zk.SetDataRequest) (existed bool, written *zk.Stat, refused, err error) {
 	tried := false
 	for {
 		if d.Nodes.IsUnsure(p) {
 			found, err := d.stillExists(ctx, p)
 			if err != nil {
-				return tried, err
+				return tried, nil, refused, err
 			}
 			if !found {
-				return tried, nil
+				return tried, nil, refused, nil
 			}
 		}
-		err := d.deleteOnce(ctx, p, as)
+		written, err := d.deleteOnce(ctx, p, as, also)
 		d.Nodes.MarkUnsure(p, OutcomeOf(err) == Unknown)
+		if also != nil {
+			also = nil
+			if beside := (*besideError)(nil); errors.As(err, &beside) {
+				refused = beside.error
+				continue
+			}
+		}
 		switch over := d.Ended(); {
 		case err == nil:
 			d.Nodes.MarkGone(p)
-			return true, nil
+			return true, written, refused, nil
 		case errors.Is(err, zk.ErrNoNode), p.Kind == nodes.Lease && errors.Is(err, zk.ErrBadVersion):
 			d.Nodes.MarkGone(p) // or a lease of another client, which has written it
 			// An earlier attempt that was not answered has deleted it.
-			return tried, nil
+			return tried, nil, refused, nil
 		case errors.Is(over, ErrExpired):
-			return true, nil // the node was deleted with the session
+			return true, nil, refused, nil // the node was deleted with the session
 		case over != nil:
-			return tried, d.Fail("delete", p.Path, over)
+			return tried, nil, refused, d.Fail("delete", p.Path, over)
 		case ctx.Err() != nil || !d.mayRepeat(err):
-			return tried, d.Fail("delete", p.Path, err)
+			return tried, nil, refused, d.Fail("delete", p.Path, err)
 		}
 		tried = true
 	}
@@ -152,14 +167,32 @@ func (d *deletions) stillExists(ctx context.Context, p *nodes.Node) (bool, error
 // deleteOnce sends one request to delete the node. It waits for the answer on the caller's
 // goroutine, unless ctx ends within T/4. It always waits for the deletion of a named node: a request that
 // outlives its call could hit a later node of that name.
-func (d *deletions) deleteOnce(ctx context.Context, p *nodes.Node, as Role) (err error) {
-	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.Kind.DeleteVersion()) }
+func (d *deletions) deleteOnce(ctx context.Context, p *nodes.Node, as Role, also *zk.SetDataRequest) (written *zk.Stat, err error) {
+	request := func(conn *zk.Conn) (*zk.Stat, error) { return remove(conn, p, also) }
 	if deadline, ok := ctx.Deadline(); ok && p.Kind != nodes.Named && time.Until(deadline) < d.Timeout()/4 {
-		_, err = CallAs(ctx, d, as, request)
-	} else {
-		_, err = CallAndWait(ctx, d, as, request)
+		return CallAs(ctx, d, as, request)
 	}
-	return err
+	return CallAndWait(ctx, d, as, request)
+}
+
+// A besideError is the error of the write in a transaction that deletes a node and writes another one: nothing was changed.
+type besideError struct{ error }
+
+func (e *besideError) Unwrap() error { return e.error }
+
+// remove sends the request of deleteOnce.
+func remove(conn *zk.Conn, p *nodes.Node, also *zk.SetDataRequest) (*zk.Stat, error) {
+	if also == nil {
+		return nil, conn.Delete(p.Path, p.Kind.DeleteVersion())
+	}
+	results, err := conn.Multi(&zk.DeleteRequest{Path: p.Path, Version: p.Kind.DeleteVersion()}, also)
+	switch {
+	case err == nil && len(results) == 2:
+		return results[1].Stat, nil
+	case err != nil && len(results) == 2 && results[0].Error == nil && results[1].Error != nil:
+		return nil, &besideError{err}
+	}
+	return nil, err
 }
 
 // Discard deletes the node, which its caller no longer wants. It waits for the deletion

@@ -190,6 +190,14 @@ func (s *sender) Get(ctx context.Context, path string) (data []byte, stat *zk.St
 	return c.data, c.stat, err
 }
 
+// Exists reports whether a node exists. It sets no watch.
+func (s *sender) Exists(ctx context.Context, path string) (bool, error) {
+	return Retry(ctx, s, "read", path, func(conn *zk.Conn) (bool, error) {
+		exists, _, err := conn.Exists(path)
+		return exists, err
+	})
+}
+
 // CreateParents creates the node at path, and those above it, as containers, which the server
 // removes some time after their last child. If Containers.Never is set, or the server does not
 // support containers, the nodes are persistent: such a server refuses the request, or closes the connection (see [Containers]).

@@ -146,7 +146,7 @@ func (g *together) claim(ctx context.Context) ([]*recipes.Claim, error) {
 	err := g.checkFirst(ctx)
 	for i := range claims {
 		if err == nil {
-			claims[i], err = queue.Grant(ctx, g.session, g.joins[i].Place)
+			claims[i], err = g.parts[i].Queue.Grant(ctx, g.session, g.joins[i].Place)
 		}
 	}
 	if err == nil {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/claim"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
+)
+
+// removal returns how the node of the place is deleted when its claim, which holds the queue as a whole, is released: in one
+// transaction with a hint that this contender was the first, and is gone. The next contender then needs no listing.
+//
+// A waiter that gives up, and the end of a shared claim, prove nothing about the contenders ahead, and give no hint.
+func (q *Queue) removal(p *Place) claim.Removal {
+	hint := p.Member.Czxid
+	return func(ctx context.Context, s *session.Session, n *nodes.Node) (existed bool, err error) {
+		var write *zk.SetDataRequest
+		if q.isWritable(p.Tag) {
+			write = &zk.SetDataRequest{Path: q.path, Data: protocol.ParentData(hint), Version: -1}
+		}
+		existed, written, refused, err := s.DeleteAnd(ctx, n, session.Holder, write)
+		switch {
+		case errors.Is(refused, zk.ErrNoAuth):
+			q.markReadOnly()
+		case written != nil:
+			q.recordHint(hint)
+		}
+		return existed, err
+	}
+}
+
+// isWritable reports whether the data of the parent may be written, in that life of it.
+func (q *Queue) isWritable(parent int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.known && q.parent == parent && q.writable
+}
+
+// recordHint records a hint that the client has written, so that its next join repeats it instead of erasing it.
+func (q *Queue) recordHint(czxid int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.hint = max(q.hint, czxid)
+}
