@@ -48,7 +48,7 @@ PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] |
 
 # Four groups run at the same time: more would overload two cores. Those that judge when holders are notified, the suite and the short
 # torture, excuse what was not scheduled, and have priority over the others. Tests that compute run beside all, at the lowest
-# priority. Each command prints its time, and a failure does not keep the others from running.
+# priority. The priorities differ little: a busy machine would run a much lower one not at all. Each command prints its time, and a failure does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@proof/torture/stores/install.sh # likewise
@@ -67,7 +67,7 @@ DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
 # make check has vetted all.
 TEST := go test -vet=off -shuffle=on
 RACE := $(TEST) -race
-NICE := nice -n 10
+NICE := nice -n 3
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
 .PHONY: test-computed test-containers test-library test-plain test-servers test-suite test-torture
 
@@ -104,9 +104,9 @@ test-servers:
 # A sample: one frame of 240 and one mutant of thirty, each time from a random one on, and the first plans. `make simulate` runs
 # all, and a sample with the race detector.
 test-computed:
-	@$(RUN) run nice -n 19 $(TEST) -timeout 60m ./proof/simulation -sim.every=240 -sim.seeds=200; \
-	run nice -n 19 $(TEST) -timeout 60m ./proof/mutants -mutants.every=30; \
-	run nice -n 19 $(TEST) ./proof/release; \
+	@$(RUN) run nice -n 5 $(TEST) -timeout 60m ./proof/simulation -sim.every=240 -sim.seeds=200; \
+	run nice -n 5 $(TEST) -timeout 60m ./proof/mutants -mutants.every=30; \
+	run nice -n 5 $(TEST) ./proof/release; \
 	$(DONE)
 
 # The short torture runs the recipes with the race detector on real servers, the suite without.

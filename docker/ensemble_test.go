@@ -175,6 +175,11 @@ func TestEnsembleOfThree(t *testing.T) {
 			{"Expire ends session of another client", expireEndsSessionOfAnotherClient},
 		} {
 			t.Run(test.name, func(t *testing.T) {
+				t.Cleanup(func() { // a test that has failed leaves the next ones a whole ensemble
+					for _, s := range e.Servers() {
+						require.NoError(t, s.Heal(context.Background()))
+					}
+				})
 				require.NoError(t, e.WaitServing(bounded(t)))
 				test.run(trial{t}, e)
 			})
@@ -321,9 +326,13 @@ func isolatedLeaderContinuesToLead(t trial, e *Ensemble) {
 	begin := time.Now()
 	require.NoError(t, old.Isolate(ctx))
 	mode, err := old.Mode(ctx)
-	require.NoError(t, err)
-	require.Equal(t, "leader", mode)
-	require.NoError(t, client.ping(t))
+	if took := time.Since(begin); took > time.Second {
+		t.Logf("not judged: it has led without followers for up to %v, of its syncLimit of 2 s", took)
+	} else {
+		require.NoError(t, err)
+		require.Equal(t, "leader", mode)
+		require.NoError(t, client.ping(t))
+	}
 	waitNewLeader(ctx, t, e, old)
 	since(t, "new leader", begin)
 	require.NoError(t, poll(ctx, func(ctx context.Context) error {
