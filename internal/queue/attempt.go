@@ -20,7 +20,8 @@ type Attempt struct {
 	witnessed bool  // a witness is checked, if there is one
 
 	Place   *Place
-	witness *nodes.Node // nil if none was checked
+	witness *nodes.Node // of this session; nil if none was checked
+	other   string      // the name of the witness of another client; empty if none was checked
 	parent  *zk.Stat    // from the answer; nil if the parent was not written, or the join failed
 	Refused bool        // the server refused an operation of this attempt, and not of another one in the transaction
 	Err     error
@@ -44,6 +45,9 @@ const (
 	retryWithNonce                   // the same, with a nonce in the name
 	fail                             // there is no node, and joining again does not help
 )
+
+// isWitnessed reports whether the attempt checks a witness.
+func (a *Attempt) isWitnessed() bool { return a.witness != nil || a.other != "" }
 
 // exists reports whether the attempt has a node.
 func (a *Attempt) exists() bool {
@@ -99,7 +103,7 @@ var ErrReadOnly = errors.New("parent may not be written")
 var ErrContended = errors.New("another contender has joined since the parent was read")
 
 // errMissed reports that the join's witness did not exist or was overwritten, and that nothing was created.
-var errMissed = errors.New("no node of the session in this life of the parent")
+var errMissed = errors.New("no node that is known to be of this life of the parent")
 
 // A parentView is a Queue's knowledge of its parent when an attempt begins.
 type parentView struct {

@@ -41,10 +41,12 @@ func (q *Queue) SessionEntry(s *client.Session, mode protocol.Mode) Entry {
 func (a *Attempt) place(s *client.Session) {
 	q, v, e := a.Queue, a.View, a.Entry
 	if !e.Lease && !v.overflowed && a.witnessed {
-		a.witness = s.Nodes.Witness(q.path, v.tag)
+		if a.witness = s.Nodes.Witness(q.path, v.tag); a.witness == nil {
+			a.other = q.witnesses.of(v.tag)
+		}
 	}
 	p := newPlace(q.path, v.tag, q.Client.Nonce())
-	p.mode, p.inName, p.Above = e.mode, a.witness == nil, v.highest
+	p.mode, p.inName, p.Above = e.mode, !a.isWitnessed(), v.highest
 	p.Prefix = protocol.NamePrefix(p.Tag, protocol.WithPriority(protocol.WithWeight(p.nameNonce(), e.Weight), e.Priority), p.mode)
 	if e.Lease {
 		p.Kind = nodes.Lease
@@ -59,6 +61,8 @@ func (a *Attempt) operations(s *client.Session) (ops []any) {
 	a.place(s)
 	if w := a.witness; w != nil {
 		ops = append(ops, &zk.CheckVersionRequest{Path: w.Path, Version: w.Version()})
+	} else if a.other != "" {
+		ops = append(ops, &zk.CheckVersionRequest{Path: a.Queue.path + "/" + a.other, Version: -1})
 	}
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if a.Entry.Lease {

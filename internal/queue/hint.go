@@ -31,6 +31,10 @@ func (q *Queue) removal(p *Place) claim.Removal {
 			q.markReadOnly()
 		case written != nil:
 			q.recordHint(hint)
+			q.witnesses.guess(p, written)
+			if number := lastNumber(written); number < protocol.OverflowSequence {
+				q.recordNumber(written.Czxid, number, false) // a search for the next join begins behind it
+			}
 		}
 		return existed, err
 	}

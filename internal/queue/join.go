@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/client"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -26,15 +27,15 @@ import (
 // begin anew: a name of tag and number alone could belong to a claim,
 // of this client or another, whose node was deleted with the parent. Its
 // Commit, Check and heartbeats would take the new node for its own. So a plain name is given
-// only where the transaction begins with a check of a node that the session is
-// known to have in this life of the parent, and fails as a whole in another. A
-// session that has none puts a nonce into the name.
+// only where the transaction begins with a check of a node that is known to be of
+// this life of the parent, and fails as a whole in another: one of the session, or
+// else of another client. Where none is known, the name has a nonce.
 //
 // With a version of the parent other than -1 the join is carried out only while the
 // parent has that version, which each join of this library raises. ErrContended reports
 // that the version differed, and nothing was created.
 func (q *Queue) Join(ctx context.Context, s *client.Session, e Entry, version int32) (p *Place, alone bool, err error) {
-	witnessed := true // until a witness did not exist: the next one may not either
+	witnessed, missed := true, false // until a second witness did not exist: the next one may not either
 	for {
 		v, err := q.Learn(ctx, s)
 		if err != nil {
@@ -58,8 +59,20 @@ func (q *Queue) Join(ctx context.Context, s *client.Session, e Entry, version in
 		case fail:
 			return nil, false, &recipes.Error{Op: "join", Path: q.path, Err: a.Err}
 		case retryUnwitnessed:
-			witnessed = false
+			if witnessed = a.other != "" && !missed; witnessed {
+				missed = true
+				q.findWitness(ctx, s, v.tag)
+			}
 		}
+	}
+}
+
+// findWitness lists the queue, for a node that the next attempt can check. Otherwise its name would have a nonce, so that the wait
+// began with the listing, and the next contender's guess at the name would fail.
+func (q *Queue) findWitness(ctx context.Context, s *client.Session, tag int64) {
+	// After an error, the attempt has a nonce.
+	if lst, err := List(ctx, s, q.path); err == nil && lst.Parent != nil && lst.Parent.Czxid == tag {
+		q.witnesses.see(lst, protocol.Member{})
 	}
 }
 
@@ -92,7 +105,7 @@ func (a *Attempt) Stay(s *client.Session) {
 	if a.Place.Kind == nodes.Lease {
 		s.Nodes.HandOver(a.Place.Node)
 	}
-	if a.parent != nil || a.witness != nil {
+	if a.parent != nil || a.isWitnessed() {
 		a.Place.verified = true
 		s.Nodes.MarkVerified(a.Place.Node)
 	}
@@ -120,6 +133,8 @@ func (a *Attempt) Undo(s *client.Session) {
 		q.Relearn()
 	case retryUnwitnessed:
 		switch {
+		case a.witness == nil:
+			q.witnesses.forget(a.other)
 		case errors.Is(a.Err, zk.ErrBadVersion):
 			_, _ = s.MarkOverwritten(a.witness) // it exists, and what was granted on it may have been revoked
 		case s.MarkLost(a.witness):

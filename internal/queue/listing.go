@@ -25,9 +25,10 @@ import (
 type Listing struct {
 	Parent     *zk.Stat // nil if the parent is missing
 	Members    []protocol.Member
-	highest    int32 // the largest number in a name with the parent's own tag, -1 if none
-	overflowed bool  // such a name has a number that gives no order
-	Plain      bool  // numbers alone give the order
+	highest    int32     // the largest number in a name with the parent's own tag, -1 if none
+	last       [2]string // names of this library that have the parent's own tag and the largest numbers; the last one first
+	overflowed bool      // such a name has a number that gives no order
+	Plain      bool      // numbers alone give the order
 
 	uses atomic.Int32 // how many callers have asked for a decision
 	sort sync.Once    // guards setting order
@@ -50,7 +51,9 @@ func NewListing(children []string, parent *zk.Stat) *Listing {
 		case m.Overflowed():
 			lst.overflowed = true
 		default:
-			lst.highest = max(lst.highest, m.Sequence)
+			if m.Sequence >= lst.highest {
+				lst.highest, lst.last = m.Sequence, [2]string{m.Name, lst.last[0]}
+			}
 		}
 	}
 	return lst

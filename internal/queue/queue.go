@@ -74,13 +74,14 @@ type Options struct {
 // A Queue is safe for concurrent use: each call of Claim or Try is a separate
 // contender.
 type Queue struct {
-	Client   *client.Client
-	path     string // of the parent, namespace included
-	encoder  *protocol.Encoder
-	release  time.Duration // 0: the session timeout
-	Host     string
-	PID      int
-	Takeover *takeover.Takeover // nil: claims leave no breadcrumb
+	Client    *client.Client
+	path      string // of the parent, namespace included
+	encoder   *protocol.Encoder
+	release   time.Duration // 0: the session timeout
+	Host      string
+	PID       int
+	Takeover  *takeover.Takeover // nil: claims leave no breadcrumb
+	witnesses witness            // of other clients
 
 	mu         sync.Mutex       // guards what follows
 	known      bool             // the parent was read

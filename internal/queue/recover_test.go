@@ -54,23 +54,26 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 		t.Run(name, func(t *testing.T) {
 			crowded(t, zktest.Options{}, func(s servers) {
 				holder := s.loaded(recipes.Options{})
-				claim := s.holds(holder, "/b")
 				r := &recoveries{granted: make(map[fencing.Token]int)}
 				var links []*zktest.Link
 				var queues []*queue.Queue
-				early := s.crowd() // whose nodes the joins check, so that their names have no nonce
-				for i := range sessions {
+				for range sessions {
 					link := s.Link()
 					link.Delay(time.Millisecond)
 					links = append(links, link)
 					queues = append(queues, s.queue(s.loaded(recipes.Options{Dial: link.Dial, Trace: r.trace(t)}), "/b"))
-					early.join(queues[i], 1)
-					s.queued("/b", 2+i, loadTimeout)
+					s.take(queues[len(queues)-1])() // it knows the path, and no other contender
 				}
-				present := 1 + sessions
-				if !plain {
-					early.disperse()
-					present = 1
+				clear(r.granted)
+				claim := s.holds(holder, "/b")
+				present := 1
+				early := s.crowd() // whose nodes the joins check, so that their names have no nonce
+				if plain {
+					for i, q := range queues {
+						early.join(q, 1)
+						s.queued("/b", 2+i, loadTimeout)
+					}
+					present += sessions
 				}
 				time.Sleep(loadTimeout)
 				late := s.crowd()

@@ -86,7 +86,7 @@ func refusal(op any, err error) error {
 // created records the node that was created. Where the parent was not written, the answer has only
 // the path, and the czxid takes a read of the new node.
 func (a *Attempt) created(ctx context.Context, s *client.Session, results []zk.MultiResponse) (err error) {
-	if a.witness != nil {
+	if a.isWitnessed() {
 		results = results[1:]
 	}
 	path := results[0].String

@@ -241,6 +241,7 @@ func (q *Queue) Decide(ctx context.Context, s *client.Session, p *Place) (protoc
 			return protocol.Decision{}, &recipes.Error{Op: "wait", Path: p.Path, Err: errOtherParent}
 		}
 		s.Nodes.MarkVerified(p.Node)
+		q.witnesses.see(lst, p.Member)
 		if p.Candidate {
 			p.Listed = lst
 		}
