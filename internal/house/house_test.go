@@ -132,6 +132,11 @@ var rules = map[string]rule{
 		tools:   tools,
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
 	},
+	recipes + "/rendezvous": {
+		may:     []string{zkpath},
+		tools:   []string{testify, recipes, lock, zktest},
+		because: "which ensemble has a path is a function of names, and sends nothing",
+	},
 	protocol: {
 		tools:   []string{testify},
 		because: "the rules that decide a grant are functions of names and records, and are tested as such",
