@@ -179,16 +179,17 @@ func (m *Mutex) tryAs(ctx context.Context, mode protocol.Mode) (*Hold, error) {
 }
 
 func (m *Mutex) hold(claim *recipes.Claim, err error) (*Hold, error) {
+	if err == nil {
+		return m.newHold(claim), nil
+	}
 	var busy *recipes.BusyError
 	switch {
 	case errors.As(err, new(*recipes.UnreleasedError)): // which can wrap any error of the fence function
 		return nil, fmt.Errorf("lock: %w", err)
 	case errors.As(err, &busy):
 		return nil, &HeldError{Path: busy.Path, Holder: busy.Front, Taken: busy.Taken}
-	case err != nil:
-		return nil, fmt.Errorf("lock: %w", err)
 	}
-	return m.newHold(claim), nil
+	return nil, fmt.Errorf("lock: %w", err)
 }
 
 // Do takes the lock, runs f, and releases the lock. It returns only after f has

@@ -55,9 +55,12 @@ func (a *Attempt) place(s *client.Session) {
 	a.Place = p
 }
 
-// operations names the node, registers it, and returns what the transaction does for it: it checks
+// maxOperations is how many operations an attempt adds to its transaction at most.
+const maxOperations = 3
+
+// operations names the node, registers it, and appends what the transaction does for it: it checks
 // the witness, if there is one, creates the node, and writes the parent if that is possible.
-func (a *Attempt) operations(s *client.Session) (ops []any) {
+func (a *Attempt) operations(s *client.Session, ops []any) []any {
 	a.place(s)
 	if w := a.witness; w != nil {
 		ops = append(ops, &zk.CheckVersionRequest{Path: w.Path, Version: w.Version()})

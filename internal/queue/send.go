@@ -25,8 +25,9 @@ func Send(ctx context.Context, s *client.Session, attempts ...*Attempt) error {
 		if ops == nil {
 			// The names are chosen as late as possible. In a burst of joins, all but the first
 			// few wait for their turn, and then have a witness in the nodes of those.
+			ops = make([]any, 0, maxOperations*len(attempts))
 			for i, a := range attempts {
-				ops = append(ops, a.operations(s)...)
+				ops = a.operations(s, ops)
 				ends[i] = len(ops)
 			}
 		}

@@ -338,9 +338,9 @@ func (w *Wire) answer(xid int32) (p packet, now time.Time) {
 		return packet{}, now
 	}
 	p = w.inFlight[i]
-	if i == 0 {
+	if i == 0 && len(w.inFlight) > 1 {
 		w.inFlight = w.inFlight[1:]
-	} else {
+	} else { // and the only one leaves its place to the next
 		w.inFlight = slices.Delete(w.inFlight, i, i+1)
 	}
 	w.replied = now
