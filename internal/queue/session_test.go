@@ -297,3 +297,25 @@ func TestSessionWhoseHandshakesAreNotAnsweredIsAbandonedSoonAfterTheDeadline(t *
 		require.ErrorIs(t, context.Cause(own.Context()), session.ErrAbandoned)
 	})
 }
+
+// A server that hangs up during the handshake has no quorum. If there is none, a mute server cannot keep the session alive for longer
+// than any other session, and the session must be there when a leader serves again: abandoned, its nodes would block all contenders for T
+// from then on.
+func TestSessionOutlivesTheQuorumBesideAServerThatHangs(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		time.Sleep(untilSteady)
+		id := client.SessionID()
+		require.NoError(t, s.Servers()[0].Pause(t.Context()))
+		require.NoError(t, s.Servers()[1].Kill(t.Context()))
+		<-claim.Done()
+		time.Sleep(testTimeout / 4)
+		require.NoError(t, s.Servers()[1].Start(t.Context()))
+		next := claimed(t, client)
+		require.Equal(t, id, client.SessionID())
+		require.Greater(t, next.Token(), claim.Token())
+		require.NoError(t, s.Servers()[0].Unpause(t.Context()))
+	})
+}

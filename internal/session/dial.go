@@ -41,6 +41,7 @@ type dialer struct {
 	attached bool                 // the session exists
 	failures map[string]error     // by server: why the last attempt failed
 	mute     bool                 // a handshake was not answered, and none has been since
+	hungUp   bool                 // a server ended the connection in place of an answer, likewise
 	tried    map[string]time.Time // by server: when it was last dialled
 	left     time.Time            // when the session last left a server that served it
 	jitter   time.Duration        // drawn when left was set
@@ -97,7 +98,7 @@ func (d *dialer) Connected() {
 	d.since = time.Now()
 	d.attached = true
 	clear(d.failures)
-	d.mute, d.failNext = false, false
+	d.mute, d.hungUp, d.failNext = false, false, false
 }
 
 // dial is the client's Dialer.
@@ -204,14 +205,19 @@ func (d *dialer) miss(server string, err error) {
 	defer d.mu.Unlock()
 	d.failures[server] = err
 	d.mute = d.mute || errors.Is(err, wire.ErrUnanswered)
+	d.hungUp = d.hungUp || errors.Is(err, wire.ErrHungUp)
 }
 
 // isMute reports whether a handshake was not answered, and none has been since: the
 // servers may receive the session's packets although it receives none of theirs.
+//
+// A server that hangs up shows that its own packets arrive, and that the ensemble has no quorum, or had none a moment ago: a hung
+// server, which is mute as well, may be the reason. When a leader serves again it gives each session a whole T, so the nodes of one
+// that was abandoned meanwhile would block other clients for T, where its client could have continued it.
 func (d *dialer) isMute() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.mute
+	return d.mute && !d.hungUp
 }
 
 // why returns an error that names each server that could not be reached, with the reason.

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -233,22 +232,6 @@ func (w *Wire) refuseOther(hello []byte) (replaced bool) {
 	}
 	clear(field)
 	return true
-}
-
-// ErrUnanswered reports that a server accepted the connection and did not answer. It may
-// still have received the handshake, and believe the session to be alive.
-var ErrUnanswered = errors.New("accepted the connection and did not answer the handshake")
-
-// explainHandshake returns the likely reason why a server did not answer.
-func explainHandshake(err error) error {
-	var timeout net.Error
-	switch {
-	case errors.Is(err, io.EOF):
-		return errors.New("closed the connection during the handshake: not serving (no quorum, read-only) or behind what this session has seen (lost its data)")
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("%w: %w", ErrUnanswered, err)
-	}
-	return fmt.Errorf("handshake: %w", err)
 }
 
 // nextFrame waits for the next frame and records which packet it answers.
