@@ -71,6 +71,13 @@ type Options struct {
 	// to the host of each server as the server list has it.
 	TLS *tls.Config
 
+	// MaxReply bounds the replies that the client accepts, in bytes: 64 KiB to 1.5 MiB. The default is 0: replies may have any size,
+	// and the ZooKeeper client reserves 1.5 MiB for them in each session, beside as much for requests. A bound reserves so much
+	// instead, for programs with very many clients. A listing takes 25 to 60 bytes for each contender of a queue. A request whose
+	// reply is larger returns an error, so that nothing can be granted on a path with a longer queue; all else goes on. Whether
+	// a transaction was carried out, whose reply is larger, is not known. A read through Conn fails with zk.ErrReconfigDisabled then.
+	MaxReply int
+
 	// Logger receives what an operator may need to know; the default is slog.Default. While no server can be
 	// reached, Connect and the client log the cause after T/4, and then every 30 s.
 	// A logger that blocks delays later messages, and Client.Close by 2 s at most.
@@ -127,6 +134,7 @@ func (o *Options) check(servers []string) (*client.Config, error) {
 		Logger:         cmp.Or(o.Logger, slog.Default()),
 		Trace:          o.Trace.hooks(),
 		Dial:           o.Dial,
+		MaxReply:       o.MaxReply,
 		Containers:     session.Containers{Never: o.PersistentParents},
 		Fail:           func(op, path string, err error) error { return &Error{Op: op, Path: path, Err: err} },
 		Revoked:        revocationOf,
@@ -149,6 +157,9 @@ func (o *Options) checkSession() error {
 	case timeout > maxSessionTimeout:
 		return fmt.Errorf("session timeout %v is above the maximum of %v", timeout, maxSessionTimeout)
 	}
+	if o.MaxReply != 0 && (o.MaxReply < minReply || o.MaxReply > maxReply) {
+		return fmt.Errorf("largest reply of %d bytes: must be %d to %d, or 0 for any size", o.MaxReply, minReply, maxReply)
+	}
 	if o.Namespace != "" {
 		if err := zkpath.Check(o.Namespace); err != nil {
 			return fmt.Errorf("namespace: %w", err)
@@ -169,6 +180,9 @@ func (o *Options) checkSession() error {
 	}
 	return nil
 }
+
+// Bounds of MaxReply: a listing of a thousand contenders, and what the ZooKeeper client reserves.
+const minReply, maxReply = 64 << 10, 1536 << 10
 
 // maxSessionTimeout is the largest value of the protocol's field of milliseconds.
 const maxSessionTimeout = (1<<31 - 1) * time.Millisecond

@@ -22,6 +22,9 @@ func TestOptionsThatCannotBeMeantAreNamed(t *testing.T) {
 	}{
 		"negative session timeout":   {Options{SessionTimeout: -time.Second}, "session timeout -1s is below the minimum of 1s"},
 		"short session timeout":      {Options{SessionTimeout: 999 * time.Millisecond}, "session timeout 999ms is below the minimum of 1s"},
+		"small replies":              {Options{MaxReply: 65535}, "largest reply of 65535 bytes: must be 65536 to 1572864, or 0 for any size"},
+		"large replies":              {Options{MaxReply: 1536<<10 + 1}, "largest reply of 1572865 bytes: must be 65536 to 1572864, or 0 for any size"},
+		"negative replies":           {Options{MaxReply: -1}, "largest reply of -1 bytes: must be 65536 to 1572864, or 0 for any size"},
 		"endless session timeout":    {Options{SessionTimeout: 600 * time.Hour}, "session timeout 600h0m0s is above the maximum of 596h31m23.647s"},
 		"relative namespace":         {Options{Namespace: "team"}, `namespace: path "team" is not absolute`},
 		"namespace with a slash":     {Options{Namespace: "/team/"}, `namespace: path "/team/" has an empty segment`},

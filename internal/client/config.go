@@ -29,6 +29,7 @@ type Config struct {
 	Logger         *slog.Logger
 	Trace          report.Hooks
 	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
+	MaxReply       int // see session.Config
 	Tuning         tuning.Tuning
 	Containers     session.Containers
 

@@ -39,6 +39,7 @@ func openSession(c *Client, first bool) (*Session, error) {
 		Dial:      settings.Dial,
 		IsFirst:   first,
 		Heartbeat: settings.Tuning.Heartbeat,
+		MaxReply:  settings.MaxReply,
 		Wrap:      settings.wrap,
 		Find:      s.findPaths,
 		Revoked:   settings.Revoked,
@@ -58,6 +59,9 @@ func openSession(c *Client, first bool) (*Session, error) {
 func (s *Config) wrap(op, path string, err error) error {
 	if s.SASL == nil && op != "authenticate" && errors.Is(err, zk.ErrAuthFailed) {
 		err = fmt.Errorf("%w: the server requires SASL: set Options.SASL", err)
+	}
+	if errors.Is(err, session.ErrLargeReply) {
+		err = fmt.Errorf("the reply has more than the %d bytes of Options.MaxReply", s.MaxReply)
 	}
 	return s.Fail(op, path, err)
 }

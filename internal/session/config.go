@@ -25,6 +25,7 @@ type Config struct {
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	IsFirst   bool          // its client had no session before: credentials that are refused end it
 	Heartbeat time.Duration // from one heartbeat to the next; 0: T/6
+	MaxReply  int           // bytes of a reply, whose buffer has this size; 0: any number, and 1.5 MiB at first
 
 	// Wrap returns the error of an operation on path in the form that the library returns.
 	Wrap func(op, path string, err error) error

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
@@ -20,6 +22,9 @@ var ErrReplaced = fmt.Errorf("%w (the server has opened another one in its place
 // ErrAbandoned is the ErrSessionExpired of a session that the client abandoned because no
 // server had answered it for too long: its nodes may still exist.
 var ErrAbandoned = fmt.Errorf("%w (presumed: no server has answered its requests for too long)", sentinel.ErrSessionExpired)
+
+// ErrLargeReply is the error of a request whose reply has more than Config.MaxReply bytes.
+var ErrLargeReply = zk.ErrReconfigDisabled // which no server returns to this library
 
 // A LossError is the error of a check that found a node lost.
 type LossError struct {

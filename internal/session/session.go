@@ -52,6 +52,7 @@ func Open(config Config) (*Session, error) {
 		zk.WithEventCallback(s.event),
 		zk.WithLogger(config.Logger),
 		zk.WithLogInfo(false),
+		zk.WithMaxBufferSize(config.MaxReply),
 	)
 	if err != nil {
 		s.cancel(err)
@@ -76,6 +77,7 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 		Proved:   s.lease.Proof,
 		Login:    s.dialer.login(server, greetBy),
 		Unset:    s.unset,
+		MaxReply: s.config.MaxReply,
 		Failed: func(err error) {
 			s.dialer.miss(server, err)
 			s.endIfRefused(server, err)

@@ -43,6 +43,6 @@ func (w *Wire) nextToPass() error {
 		if _, err := w.r.Discard(w.left); err != nil {
 			return err
 		}
-		w.left = 0
+		w.left, w.unread = 0, nil
 	}
 }

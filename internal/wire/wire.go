@@ -42,7 +42,7 @@ type Wire struct {
 	handshaken bool              // set by the reader, before the client starts its other goroutines
 	left       int               // bytes of the frame that the reader is in; used by the reader only
 	op         int32             // of the packet that this frame answers, 0 for an event; used by the reader only
-	unread     []byte            // what the client reads before the connection: the reply to the handshake, after a login
+	unread     []byte            // what the client reads before the connection: the reply to the handshake, after a login, or a refusal
 	presented  int64             // the session that the client asked for, 0 for a new one; written before it reads
 
 	mu        sync.Mutex // guards what follows
@@ -64,6 +64,7 @@ type Hooks struct {
 	Failed   func(error)                    // if the handshake failed, with the reason
 	Answered func(sent time.Time)           // for each packet that was answered
 	Proved   func(sent, answered time.Time) // for each write that a quorum answered
+	MaxReply int                            // bytes of a reply that the client accepts; 0: any number
 	Unset    func()                         // if the server refused to set watches again: the client goes on as if it had
 }
 
@@ -145,17 +146,17 @@ func (w *Wire) Read(p []byte) (int, error) {
 		w.answer(0)
 		w.handshaken = true
 	}
-	if len(w.unread) > 0 {
-		n := copy(p, w.unread)
-		w.unread = w.unread[n:]
-		return n, nil
-	}
-	if w.left == 0 {
+	if w.left == 0 && len(w.unread) == 0 {
 		w.passed() // the client reads on when it has decoded a frame
 		if err := w.nextToPass(); err != nil {
 			w.lost()
 			return 0, err
 		}
+	}
+	if len(w.unread) > 0 {
+		n := copy(p, w.unread)
+		w.unread = w.unread[n:]
+		return n, nil
 	}
 	n, err := w.r.Read(p[:min(len(p), w.left)])
 	w.left -= n
@@ -270,6 +271,9 @@ func (w *Wire) nextFrame() error {
 	}
 	w.zxids.hide(head)
 	code := int32(binary.BigEndian.Uint32(head[codeOfReply:]))
+	if limit := w.hooks.MaxReply; limit > 0 && w.left-4 > limit {
+		return w.refuseLarge(head)
+	}
 	w.readWatches(p, code)
 	if p.op == opClose && code == 0 {
 		w.mu.Lock()

@@ -202,6 +202,23 @@ func TestEveryByteOfEveryFrameButTheZxidPassesInOrder(t *testing.T) {
 	})
 }
 
+func TestReplyThatIsTooLargeIsRefusedAndTheNextOnePasses(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		b := newWireBench(t, time.Second)
+		b.hooks.MaxReply = 100
+		b.shake(t)
+		fits, large := make([]byte, 84), make([]byte, 100_000) // beside a header of 16 bytes
+		b.serve(wiretest.Reply(1, 7, 0, fits), wiretest.Reply(2, 8, 0, large), wiretest.Reply(3, 9, 0, fits))
+		for _, want := range [][]byte{
+			wiretest.Reply(1, 0, 0, fits), wiretest.Reply(2, 0, -123, nil), wiretest.Reply(3, 0, 0, fits),
+		} {
+			got, err := b.next()
+			require.NoError(t, err)
+			require.Equal(t, want[4:], got)
+		}
+	})
+}
+
 func TestAnsweredPacketsAreThoseWhoseRepliesCameInOrder(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
