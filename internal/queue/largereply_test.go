@@ -21,7 +21,7 @@ func TestQueueThatIsLongerThanTheLargestReplyIsAnErrorAndEndsNoOtherClaim(t *tes
 		client := s.connect(opts)
 		own := claimed(t, client)
 		id := client.SessionID()
-		s.create("/long", protocol.ParentMark)
+		s.create("/long", string(protocol.ParentData(0)))
 		for i := range 2000 {
 			s.create(fmt.Sprintf("/long/another-contender-lock-%010d", i), "")
 		}
