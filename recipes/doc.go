@@ -68,24 +68,24 @@
 //	or both ways                  can hold it once the ensemble expires the     T the session is expired and it joins
 //	                              session, T to T + a tick after it last heard  again, at the end
 //	                              of it
-//	follower partitioned from     as for a frozen server: its pings are         stale events and reads wake it, but do
-//	its leader                    answered, heartbeats are not                  not grant: that takes a quorum's answer
+//	follower partitioned from     as for a frozen server: its pings are         the same, with syncs; stale events and
+//	its leader                    answered, heartbeats are not                  reads do not grant: that takes a proof
 //	leader isolated and deposed   the same; the new leader gives every session  the same
 //	                              a full T
 //	ensemble without a quorum     notified at the deadline; the node is         keeps its position if a quorum is back
 //	                              deleted within T once the ensemble is back    within 2 T; else joins again, behind its
 //	                                                                            old node if that has not expired yet
 //	only handshakes and pings     notified at the deadline; the session is      after 2 T without another answer the session
-//	answered (a tunnel that       abandoned T later, so that its nodes go T     is abandoned; joins again in the next one
-//	drops large packets)          after that
+//	answered (a tunnel that       abandoned T later, so that its nodes go T     is abandoned, after T if its predecessor has
+//	drops large packets)          after that                                    left; joins again in the next one
 //	session expired (reported     ErrSessionExpired, for all claims of the      joins again in the next session, at the
 //	by the server)                client                                        end
 //	server opens another session  the same; the node lives until the timeout    the same, behind its old node if that has
 //	instead (ClickHouse Keeper)   of its session                                not expired yet
-//	own node deleted or written   ErrDeleted with the next heartbeat that       joins again at the end, immediately
-//	to by an operator             checks the node: within T/6, T/3 at most for
+//	own node deleted or written   ErrDeleted with the next heartbeat that       joins again at the end, immediately, or
+//	to by an operator             checks the node: within T/6, T/3 at most for  T/24 after it joined
 //	                              one younger than T/6; immediately if the
-//	                              contender waited before it held, or if the
+//	                              contender waited for T/24, or if the
 //	                              session has more nodes than one heartbeat
 //	                              checks (128, or 64 KiB of paths), as their
 //	                              nodes are then watched
@@ -124,7 +124,7 @@
 //	                              client that has seen more than they have      tokens start lower and recur; the history
 //	                                                                            id of a wiped ensemble is another
 //
-// A session with neither holder nor waiter sends no heartbeats. It leaves a frozen server when a request was not answered
+// A session without a holder sends no heartbeats, and syncs if it has waiters: three in T. Without these, it leaves a frozen server when a request was not answered
 // for 5T/24. If the client sends no requests, it leaves when the ZooKeeper client misses the answer to its ping, within 2T/3.
 //
 // After a deadline the session may still be alive, and contact may return immediately. The claim's node is then kept for
@@ -138,23 +138,22 @@
 //
 // # What it costs an ensemble
 //
-// Each session that holds or waits writes six times in T through the quorum, however many claims it has; one that does
-// neither writes nothing. docs/costs.md has the numbers for 10, 1,000 and 100,000 clients, and the requests of each recipe.
-// Remedies, in this order: one Client for each process; fewer waiting processes, by trying or observing instead; a longer T,
+// Each session that holds writes six times in T through the quorum, however many claims it has. One that only waits
+// writes nothing. docs/costs.md has the numbers for 10, 1,000 and 100,000 clients, and the requests of each recipe.
+// Remedies, in this order: one Client for each process; a longer T,
 // which is also how long a killed holder's claim stays taken (the servers grant 20 ticks at most, unless maxSessionTimeout is
 // set higher).
 //
 //   - An uncontended claim: one request to join, one to release, on a path that the Queue knows. The first use of a Queue
 //     reads the parent, so keep the Queue, and the Mutex or Election that is built on it. A parent that is missing, or was
-//     reaped since, takes three requests to create, and more if those above it are missing too. Heartbeats begin immediately
-//     with the first join: one more write for a short cycle, and six in T, or twelve for the first T/4 after a silence.
+//     reaped since, takes three requests to create, and more if those above it are missing too. Heartbeats begin
+//     T/48 after the grant: six in T, or twelve for the first T/4 after a silence.
 //   - Where the parent holds data that this library did not write, or may not be written: a create, a read and a listing to join.
-//   - A contended claim: a join, a watch of the predecessor and one of its own node, which the next contender of the same
-//     client shares. The only contender of a client in the queue lists the queue once before that. Further ones expect the
-//     node with the number before their own, and list the queue only if no node of this library has that number. A release
-//     costs the delete and one listing by the next contender, the only one that it wakes. Waiters of one client that need a
-//     listing at the same time share it. A listing has about 56 bytes for the first contender of a session and 28 for each other:
-//     140 to 280 KB with 5 000.
+//   - A contended claim: a join, a watch of the predecessor, the release, and two reads by the next contender, the only one
+//     that it wakes: of its own node and of the parent, whatever the length of the queue. A wait of more than T/4 costs a
+//     write more. A client that knows no other contender lists the queue once. So does a contender whose predecessor gives
+//     up, dies, is a reader or belongs to another library. Waiters of one client that need a listing at the same time share it.
+//     A listing has about 56 bytes for the first contender of a session and 28 for each other: 140 to 280 KB with 5 000.
 //   - A client has at most 128 requests in flight, and heartbeats in addition: however many callers it has, a heartbeat
 //     waits behind 128 requests at most. Of the callers that wait, Check, Commit and releases come first, then watches,
 //     reads and the deletions of waiters, then joins, to which one turn in eight goes in any case. 32 requests are
