@@ -119,3 +119,26 @@ func TestYoungHoldRidesOutAFaultOfAlmostAQuarterOfTheTimeout(t *testing.T) {
 		}
 	}
 }
+
+// The proof of a grant after a long wait is preceded by a silence, too.
+func TestHoldAfterALongWaitRidesOutAFaultOfAlmostAQuarterOfTheTimeout(t *testing.T) {
+	for phase := range 48 {
+		crowded(t, zktest.Options{Servers: 3}, func(s servers) {
+			link := s.Link()
+			former := s.loaded(recipes.Options{})
+			holder := s.holds(former, "/own")
+			client := s.loaded(recipes.Options{Dial: link.Dial})
+			granted := make(chan *recipes.Claim)
+			go func() { granted <- s.holds(client, "/own") }()
+			time.Sleep(2*loadTimeout + loadTimeout/3*time.Duration(phase%8)/8) // since the last ping
+			require.NoError(s, s.queue(former, "/own").Release(s.Context(), holder))
+			claim := <-granted
+			time.Sleep(loadTimeout / 3 * time.Duration(phase/8) / 6)
+			link.Hold(zktest.Both)
+			time.Sleep(loadTimeout * 24 / 100)
+			link.Release()
+			time.Sleep(2 * loadTimeout)
+			s.requireHeld([]*recipes.Claim{claim})
+		})
+	}
+}

@@ -105,7 +105,7 @@ func (w *wait) passNearest(ctx context.Context) (granted bool, err error) {
 	case w.place.Candidate: // which decides by a listing whether it steps back
 	case known:
 		granted, err = w.place.exists(ctx, w.session)
-	case w.nearest != 0 && w.place.mode != protocol.Read:
+	case w.nearest != 0 && w.place.mode != protocol.Read && w.queue.isWritable(w.place.Tag):
 		granted, err = w.hinted(ctx)
 	}
 	w.decision = protocol.Decision{}

@@ -244,6 +244,8 @@ func (h *heartbeats) Grant(n *nodes.Node, e nodes.Ender, now time.Time) error {
 	if err := h.Nodes.Grant(n, e, now); err != nil {
 		return err
 	}
+	_, granted := h.Nodes.Count()
+	h.schedule.hasten(h.interval(granted)) // the last one may have been sent for a waiter
 	h.alarm.By(later(now.Add(h.Timeout()/48), h.schedule.due()))
 	return nil
 }
