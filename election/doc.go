@@ -82,6 +82,6 @@
 //
 // # What it costs
 //
-// A few candidates are enough. Let the other clients observe, which costs two watches for each and no heartbeat. Each of them
+// Only the leader writes heartbeats. Clients that must not lead observe, which costs two watches for each. Each of them
 // reads each change of a value: publish addresses, not progress. docs/costs.md has the numbers.
 package election
