@@ -176,8 +176,11 @@ func (c *Client) awaitOpened(s *Session) bool {
 // still knows the session, the client can close it. Its nodes are then deleted
 // immediately, and not after a count of T that began anew. Once there has been another
 // session for T, a server would have expired the abandoned one.
+//
+// If no handshake of the abandoned session was answered, its servers may hear it although it does not hear them. It then dials only
+// once there is another session, as each attempt could keep it alive.
 func (c *Client) delayClose(s *Session, changed <-chan struct{}) {
-	if !errors.Is(s.Ended(), session.ErrAbandoned) || s.IsMute() {
+	if !errors.Is(s.Ended(), session.ErrAbandoned) {
 		return
 	}
 	attached := s.Attached()
@@ -192,6 +195,7 @@ func (c *Client) delayClose(s *Session, changed <-chan struct{}) {
 			return
 		case <-changed:
 			changed = nil
+			s.Audible()
 			late = time.After(s.Timeout())
 		case <-late:
 			return

@@ -319,3 +319,25 @@ func TestSessionOutlivesTheQuorumBesideAServerThatHangs(t *testing.T) {
 		require.NoError(t, s.Servers()[0].Unpause(t.Context()))
 	})
 }
+
+// As its handshakes are answered by no server, the client does not try to close the abandoned session until another one of its sessions
+// is served: an attempt could keep it alive. Then it does, so that no contender waits until the session expires.
+func TestMuteSessionThatWasAbandonedIsClosedOnceTheNextOneIsServed(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		own := newest(client)
+		time.Sleep(untilSteady)
+		mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
+		<-own.Context().Done()
+		require.ErrorIs(t, context.Cause(own.Context()), session.ErrAbandoned)
+		time.Sleep(testTimeout / 8) // its last attempt has failed
+		mute.Remove()
+		began := time.Now()
+		next := claimed(t, client)
+		require.Less(t, time.Since(began), testTimeout/4, "its old node is not ahead for as long as the session would last")
+		require.NotEqual(t, own.ID(), client.SessionID())
+		require.Greater(t, next.Token(), claim.Token())
+	})
+}

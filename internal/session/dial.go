@@ -31,6 +31,8 @@ type dialer struct {
 	servers  []string // host:port; names are resolved at each dial
 	connect  func(conn net.Conn, server string, greetBy time.Time) net.Conn
 	ctx      context.Context  // done when no more connections are to be made
+	over     context.Context  // done when the session is over
+	audible  chan struct{}    // closed when a server has answered another session of the client: see awaitAudible
 	blocking background.Group // code that may block: dials, logins, closes of connections, parents of contexts
 
 	mu       sync.Mutex           // guards what follows
@@ -111,6 +113,9 @@ func (d *dialer) dial(network, server string, _ time.Duration) (net.Conn, error)
 		d.mu.Unlock()
 		return d.openStandIn(hello), nil
 	}
+	d.mu.Unlock()
+	d.awaitAudible()
+	d.mu.Lock()
 	d.failNext = false
 	d.tried[server] = time.Now()
 	// A server that completes the handshake and disconnects, repeatedly, counts as
@@ -206,6 +211,18 @@ func (d *dialer) miss(server string, err error) {
 	d.failures[server] = err
 	d.mute = d.mute || errors.Is(err, wire.ErrUnanswered)
 	d.hungUp = d.hungUp || errors.Is(err, wire.ErrHungUp)
+}
+
+// awaitAudible blocks while another attempt could keep an abandoned session alive: if it is mute, until a server has answered another
+// session of the client. Then the session can be closed.
+func (d *dialer) awaitAudible() {
+	if d.over.Err() == nil || !d.isMute() {
+		return
+	}
+	select {
+	case <-d.audible:
+	case <-d.ctx.Done():
+	}
 }
 
 // isMute reports whether a handshake was not answered, and none has been since: the

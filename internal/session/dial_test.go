@@ -30,6 +30,8 @@ func newTestDialer(t *testing.T, dial func(ctx context.Context, network, address
 		config:   &Config{Dial: dial},
 		servers:  servers,
 		ctx:      ctx,
+		over:     ctx,
+		audible:  make(chan struct{}),
 		timeout:  wiretest.Timeout,
 		failures: make(map[string]error),
 		tried:    make(map[string]time.Time),

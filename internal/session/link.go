@@ -181,9 +181,9 @@ func (l *link) IsServed() bool { return l.state().isAttached }
 // Why returns an error that names each server that could not be reached, with the reason.
 func (l *link) Why() error { return l.dialer.why() }
 
-// IsMute reports whether a handshake was not answered, and none has been since: the servers
-// may receive the session's packets although it receives none of theirs.
-func (l *link) IsMute() bool { return l.dialer.isMute() }
+// Audible records that a server has answered another session of the client, which was opened after this one was over. It is called
+// once.
+func (l *link) Audible() { close(l.dialer.audible) }
 
 // RunBlocking runs f, which may not return, on a goroutine that Close waits for, for at most
 // CloseTimeout.

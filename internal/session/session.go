@@ -41,6 +41,8 @@ func Open(config Config) (*Session, error) {
 		servers:  servers,
 		connect:  s.connected,
 		ctx:      s.dials,
+		over:     s.ctx,
+		audible:  make(chan struct{}),
 		timeout:  config.Timeout,
 		failures: make(map[string]error),
 		tried:    make(map[string]time.Time),
@@ -81,9 +83,6 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 		Failed: func(err error) {
 			s.dialer.miss(server, err)
 			s.endIfRefused(server, err)
-			if s.ctx.Err() != nil && s.dialer.isMute() {
-				s.stopDialing() // another attempt would keep an abandoned session alive
-			}
 		},
 		Greeted: func(h wire.Hello) error {
 			if h.Replaced {
