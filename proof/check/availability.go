@@ -4,7 +4,6 @@ package check
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,60 +16,88 @@ type change struct {
 	waiting, holding int
 }
 
-// availability computes Unavailable for each path.
+// availability computes Unavailable and Unexcused for each path.
 func (n *Numbers) availability(t *timeline) {
-	changes := t.changes()
-	for _, path := range slices.Sorted(maps.Keys(changes)) {
-		slices.SortStableFunc(changes[path], func(a, b change) int { return cmp.Compare(a.at, b.at) })
-		waiting, holding := 0, 0
-		var since history.Instant
-		unavailable := false
-		for _, c := range changes[path] {
-			if unavailable {
-				n.Unavailable[path] = max(n.Unavailable[path], c.at-since)
+	for path, times := range t.unavailable() {
+		n.Unavailable[path] = times[0].to - times[0].from
+		if t.observes {
+			if n.Unexcused == nil {
+				n.Unexcused = map[string]history.Instant{}
 			}
-			waiting, holding = waiting+c.waiting, holding+c.holding
-			now := waiting > 0 && holding == 0
-			if now && !unavailable {
-				since = c.at
-			}
-			unavailable = now
+			n.Unexcused[path] = t.longestUnexcused(path, times)
 		}
 	}
 }
 
-// changes returns, by path, when contenders began and ceased to wait and to hold. An attempt that does not wait, with the
-// text "try", counts only while it holds.
+// unavailable returns, by path, the times in which contenders waited and none held, the longest first.
+func (t *timeline) unavailable() map[string][]interval {
+	times := map[string][]interval{}
+	for path, changes := range t.changes() {
+		slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+		waiting, holding, since := 0, 0, never
+		for _, c := range changes {
+			waiting, holding = waiting+c.waiting, holding+c.holding
+			now := waiting > 0 && holding == 0
+			if !now && c.at > since {
+				times[path] = append(times[path], interval{from: since, to: c.at})
+			}
+			if !now {
+				since = never
+			} else if since == never {
+				since = c.at
+			}
+		}
+		slices.SortFunc(times[path], func(a, b interval) int { return cmp.Compare(b.to-b.from, a.to-a.from) })
+	}
+	return times
+}
+
+// changes returns, by path, when contenders began and ceased to wait and to hold.
 func (t *timeline) changes() map[string][]change {
 	changes := map[string][]change{}
-	add := func(path string, at history.Instant, waiting, holding int) {
-		changes[path] = append(changes[path], change{at, waiting, holding})
-	}
-	until := t.lastInstant()
-	gone := func(contender string) history.Instant {
-		if at, crashed := t.crashed[contender]; crashed {
-			return at
-		}
-		return until
-	}
-	waits := func(asked history.Event) bool { return !strings.HasPrefix(asked.Text, "try") }
-	for _, e := range t.observed {
-		switch {
-		case e.Kind == history.Asked && waits(e):
-			add(e.Path, e.At, 1, 0)
-		case (e.Kind == history.Failed || e.Kind == history.Granted) && waits(t.asked(e)):
-			add(e.Path, e.At, -1, 0)
-		}
-	}
-	for _, asked := range t.unanswered {
-		if waits(asked) {
-			add(asked.Path, gone(asked.Contender), -1, 0)
+	t.waiting = t.waits()
+	for path, waits := range t.waiting {
+		for _, w := range waits {
+			changes[path] = append(changes[path], change{w.from, 1, 0}, change{w.to, -1, 0})
 		}
 	}
 	for _, h := range t.holds {
-		end := min(h.believedUntil(), gone(h.granted.Contender))
-		add(h.granted.Path, h.granted.At, 0, 1)
-		add(h.granted.Path, max(end, h.granted.At), 0, -1)
+		end := max(min(h.believedUntil(), t.goneAt(h.granted.Contender)), h.granted.At)
+		path := h.granted.Path
+		changes[path] = append(changes[path], change{h.granted.At, 0, 1}, change{end, 0, -1})
 	}
 	return changes
+}
+
+// A wait is the time in which an attempt waited.
+type wait struct {
+	interval
+	asked history.Event
+}
+
+// waits returns the waits by path. An attempt with the text "try" does not wait.
+func (t *timeline) waits() map[string][]wait {
+	waits := map[string][]wait{}
+	for _, e := range t.observed {
+		if e.Kind != history.Asked || strings.HasPrefix(e.Text, "try") {
+			continue
+		}
+		h, until := t.attempts[e.Attempt], t.goneAt(e.Contender)
+		switch {
+		case h.granted.Kind != "":
+			until = h.granted.At
+		case h.failedAt != 0:
+			until = h.failedAt
+		}
+		waits[e.Path] = append(waits[e.Path], wait{interval{from: e.At, to: max(e.At, until)}, e})
+	}
+	return waits
+}
+
+// goneAt returns the instant at which a contender crashed, or of the end.
+func (t *timeline) goneAt(contender string) history.Instant {
+	if at, crashed := t.crashed[contender]; crashed {
+		return at
+	}
+	return t.lastInstant()
 }

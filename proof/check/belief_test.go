@@ -96,7 +96,7 @@ func parse(t *testing.T, text string) []history.Event {
 		switch e.Kind {
 		case history.Run:
 			e.Timeout, e.Tick, e.Grace = 4e9, 5e8, 125e6
-		case history.End:
+		case history.End, history.Quorum, history.NoQuorum:
 		default:
 			e.Contender, e.Cause = words[2], history.Cause(words[3])
 			e.Path, e.Attempt = "/x", int(e.Contender[0])
@@ -106,7 +106,7 @@ func parse(t *testing.T, text string) []history.Event {
 			e.Token = history.ID(e.At)
 		}
 		switch e.Kind {
-		case history.Paused, history.Woke, history.Crashed, history.Partitioned, history.Healed:
+		case history.Paused, history.Woke, history.Crashed, history.Partitioned, history.Slowed, history.Healed, history.Closing:
 			e.Path, e.Attempt = "", 0
 		default:
 		}

@@ -3,7 +3,9 @@
 package check
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strconv"
 
 	"github.com/lockkeeper/lockkeeper/proof/history"
@@ -17,9 +19,9 @@ func newTimeline(events []history.Event) (*timeline, []Finding) {
 			events: events, byAttempt: map[int]*hold{}, writes: map[string][]write{}, attempts: map[int]*hold{}, unanswered: map[int]history.Event{},
 			crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, byZxid: map[history.ID][]*node{}, cleared: map[string]int{},
 			children: map[string][]*node{}, contenders: map[string][]*node{}, groups: map[string]bool{}, doubles: map[string]bool{},
-			pauses: map[string][]interval{}, sessions: map[history.ID]string{},
+			pauses: map[string][]interval{}, partitions: map[string][]interval{}, slow: map[string][]interval{}, closed: map[history.ID]history.Instant{}, sessions: map[history.ID]string{},
 		},
-		writing: map[int]history.Event{}, partitions: map[string][]interval{},
+		writing: map[int]history.Event{},
 	}
 	if len(events) == 0 || events[0].Kind != history.Run {
 		b.problem("the history does not begin with the run's parameters")
@@ -36,6 +38,7 @@ func newTimeline(events []history.Event) (*timeline, []Finding) {
 		}
 	}
 	b.addNodes()
+	slices.SortFunc(b.unserved, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 	b.connect()
 	return b.timeline, b.findings
 }
@@ -43,9 +46,8 @@ func newTimeline(events []history.Event) (*timeline, []Finding) {
 // A builder makes a timeline of events.
 type builder struct {
 	*timeline
-	findings   []Finding
-	writing    map[int]history.Event // writes to registers that have no answer yet, by attempt
-	partitions map[string][]interval
+	findings []Finding
+	writing  map[int]history.Event // writes to registers that have no answer yet, by attempt
 }
 
 // adds has what the builder does with events of a kind. Rules get other events from timeline.of.
@@ -71,8 +73,13 @@ var adds = map[history.Kind]func(*builder, history.Event){
 	history.Paused:      func(b *builder, e history.Event) { beginOrEnd(b.pauses, e) },
 	history.Woke:        func(b *builder, e history.Event) { beginOrEnd(b.pauses, e) },
 	history.Partitioned: func(b *builder, e history.Event) { beginOrEnd(b.partitions, e) },
-	history.Healed:      func(b *builder, e history.Event) { beginOrEnd(b.partitions, e) },
+	history.Slowed:      func(b *builder, e history.Event) { beginOrEnd(b.slow, e) },
+	history.Healed:      (*builder).addHealed,
 	history.Crashed:     (*builder).addCrash,
+
+	history.Closing:  func(b *builder, e history.Event) { b.closed[e.Session] = e.At },
+	history.NoQuorum: func(b *builder, e history.Event) { b.unserved = append(b.unserved, interval{from: e.At, to: never}) },
+	history.Quorum:   (*builder).addQuorum,
 }
 
 // problem records an event that does not fit the others.
@@ -138,16 +145,33 @@ func (b *builder) addWrite(e history.Event) {
 	b.writes[register] = append(b.writes[register], write{began.Line, began.At, e})
 }
 
+func (b *builder) addHealed(e history.Event) {
+	beginOrEnd(b.partitions, e)
+	beginOrEnd(b.slow, e)
+}
+
 func (b *builder) addCrash(e history.Event) {
 	b.crashed[e.Contender] = e.At
 	beginOrEnd(b.pauses, e)
-	beginOrEnd(b.partitions, e)
+	b.addHealed(e)
+}
+
+func (b *builder) addQuorum(e history.Event) {
+	b.observes = true
+	if last := len(b.unserved) - 1; last >= 0 {
+		b.unserved[last].to = min(b.unserved[last].to, e.At)
+	}
 }
 
 // addNodes applies creations, renewals, downgrades and deletions of nodes in the ensemble's commit order.
 func (b *builder) addNodes() {
 	active := map[string]*node{}
+	var leader history.ID
 	for _, e := range b.inCommitOrder(history.Created, history.Renewed, history.Downgraded, history.Deleted) {
+		if epoch := e.Zxid >> 32; epoch != leader {
+			leader = epoch
+			b.unserved = append(b.unserved, interval{from: e.At, to: e.At})
+		}
 		b.statesHeld = b.statesHeld || e.Held
 		n := active[e.Node]
 		switch {

@@ -64,6 +64,9 @@ type Numbers struct {
 	LongestWait history.Instant `json:"longest_wait"`
 	// Unavailable is, by path, the longest time in which contenders waited and no contender held.
 	Unavailable map[string]history.Instant `json:"longest_unavailable"`
+	// Unexcused is, by path, the most of such a time that nothing excuses: see HolderInTime. It is missing where the history
+	// does not record when there was a quorum.
+	Unexcused map[string]history.Instant `json:"longest_unexcused,omitempty"`
 }
 
 // A Margin is the smallest of several times.

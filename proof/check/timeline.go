@@ -28,19 +28,25 @@ type timeline struct {
 	writes    map[string][]write
 	observed  []history.Event // the events of contenders
 
-	attempts   map[int]*hold              // all that were requested
-	unanswered map[int]history.Event      // requests
-	crashed    map[string]history.Instant // contenders that crashed
-	byPath     map[string][]*hold         // in the order of their grants
-	byZxid     map[history.ID][]*node     // by the zxid of their creation
-	children   map[string][]*node         // nodes by their parent, in the order of their creation
-	contenders map[string][]*node         // of children that are contenders
-	groups     map[string]bool            // paths of groups
-	doubles    map[string]bool            // paths of double barriers
-	cleared    map[string]int             // see settled
-	pauses     map[string][]interval      // by contender
-	sessions   map[history.ID]string      // contenders by their sessions, as far as grants state them
-	statesHeld bool                       // the history states which records of leases are held
+	attempts   map[int]*hold                  // all that were requested
+	unanswered map[int]history.Event          // requests
+	crashed    map[string]history.Instant     // contenders that crashed
+	byPath     map[string][]*hold             // in the order of their grants
+	byZxid     map[history.ID][]*node         // by the zxid of their creation
+	children   map[string][]*node             // nodes by their parent, in the order of their creation
+	contenders map[string][]*node             // of children that are contenders
+	groups     map[string]bool                // paths of groups
+	doubles    map[string]bool                // paths of double barriers
+	cleared    map[string]int                 // see settled
+	pauses     map[string][]interval          // by contender
+	partitions map[string][]interval          // of networks, by contender
+	slow       map[string][]interval          // networks, by contender
+	closed     map[history.ID]history.Instant // sessions, when their clients began to close them
+	unserved   []interval                     // without a quorum, and instants of new leaders, in order
+	observes   bool                           // the history records when there is a quorum
+	sessions   map[history.ID]string          // contenders by their sessions, as far as grants state them
+	waiting    map[string][]wait              // by path, see unavailable
+	statesHeld bool                           // the history states which records of leases are held
 }
 
 // of returns the events of some kinds, in the order of the history.

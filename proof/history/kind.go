@@ -100,6 +100,10 @@ var (
 	// Left is recorded when it has left without an error: Contender, Path, Node.
 	Left = kind("left", contender, path, node)
 
+	// Closing is recorded before a contender closes a client: Contender, Session. If no server can be reached, the session lasts until
+	// its timeout.
+	Closing = kind("closing", contender, session)
+
 	// Paused is recorded when a contender stops being scheduled: Contender.
 	Paused = kind("paused", contender)
 	// Woke is recorded when it is scheduled again: Contender.
@@ -108,9 +112,12 @@ var (
 	Crashed = kind("crashed", contender)
 
 	// Partitioned is recorded when a contender's network is partitioned from the servers, so that its requests or their
-	// answers are lost or refused: Contender [Text].
+	// answers are lost or refused: Contender [Text]. The text "to-client" says that the servers go on hearing from it.
 	Partitioned = kind("partitioned", contender)
-	// Healed is recorded when the partition ends: Contender.
+	// Slowed is recorded when the packets between a contender and the servers begin to take so long that it may be granted nothing:
+	// Contender.
+	Slowed = kind("slowed", contender)
+	// Healed is recorded when the partition or the delay ends: Contender.
 	Healed = kind("healed", contender)
 
 	// Created is the creation of a node, as the ensemble committed it: Node, Zxid [Session, Lease, Held]. Session is 0 for a
@@ -127,6 +134,12 @@ var (
 	Limited = kind("limited", path, zxid, limit)
 	// Ended is the end of a session: Session, Zxid, Cause.
 	Ended = kind("ended", session, cause)
+
+	// NoQuorum is recorded when the ensemble ceases to commit writes, as an observer finds it that writes through all servers, or when the
+	// observer is not scheduled.
+	NoQuorum = kind("no-quorum")
+	// Quorum is recorded when it commits again, and at the beginning of a history that records both.
+	Quorum = kind("quorum")
 
 	// Fault is a fault that was injected into the network or the servers: Text.
 	Fault = kind("fault", text)

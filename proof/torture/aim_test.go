@@ -167,14 +167,18 @@ func (discard) Close() error                { return nil }
 func TestPartitionIsInTheHistory(t *testing.T) {
 	s, _ := newTestRun()
 	s.addLinkedContender(t)
-	s.contenders[0].process = &process{name: "c1.7"}
+	s.contenders[0].started, s.contenders[0].process = 7, &process{name: "c1.7"}
 	s.fault(t.Context(), Fault{Kind: "partition-contender", Args: []string{"1", "both"}})
 	s.fault(t.Context(), Fault{Kind: "refuse", Args: []string{"1"}})
+	s.fault(t.Context(), Fault{Kind: "slow", Args: []string{"1", "1ms"}})
+	s.fault(t.Context(), Fault{Kind: "slow", Args: []string{"1", "10s"}})
 	var kinds []history.Kind
 	for _, e := range s.recorder.history() {
 		if e.Contender == "c1.7" {
 			kinds = append(kinds, e.Kind)
 		}
 	}
-	require.Equal(t, []history.Kind{history.Partitioned, history.Healed}, kinds)
+	require.Equal(t, []history.Kind{
+		history.Partitioned, history.Healed, history.Partitioned, history.Healed, history.Slowed, history.Healed,
+	}, kinds, "and not what slows no contender")
 }

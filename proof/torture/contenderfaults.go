@@ -106,6 +106,19 @@ func (r *run) onLinksOf(c *contender, spoil func(*docker.Proxy)) (heal, error) {
 	})
 }
 
+// spoilLinks is onLinksOf, and records it in the history.
+func (r *run) spoilLinks(c *contender, e history.Event, spoil func(*docker.Proxy)) (heal, error) {
+	undo, err := r.onLinksOf(c, spoil)
+	if err != nil || undo == nil {
+		return undo, err
+	}
+	healed := c.spoil(e)
+	return func(ctx context.Context) error {
+		healed() // before the links are: what follows counts
+		return undo(ctx)
+	}, nil
+}
+
 // directions are the directions of a partition between a contender and the servers. In the first two no request arrives.
 var directions = []string{"both", "to-server", "to-client"}
 
@@ -114,27 +127,25 @@ func cutContender(_ context.Context, r *run, args []string, lasts time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	name := c.current().name
-	undo, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Drop(dropped(args[1])) })
+	undo, err := r.spoilLinks(c, history.Event{Kind: history.Partitioned, Text: args[1]}, func(p *docker.Proxy) { p.Drop(dropped(args[1])) })
 	if err != nil || undo == nil {
 		return undo, err
 	}
-	note := func(kind history.Kind) {
-		r.recorder.add(history.Event{At: r.time.Now(), Kind: kind, Contender: name, Text: args[1]})
-	}
-	note(history.Partitioned)
 	if args[0] == holderTarget {
 		r.partitioned.Store(c)
 	}
 	return func(ctx context.Context) error {
-		note(history.Healed)
 		r.partitioned.CompareAndSwap(c, nil)
 		return undo(ctx)
 	}, nil
 }
 
 func refuse(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
-	return r.onLinks(args[0], (*docker.Proxy).Refuse)
+	c, err := r.contender(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return r.spoilLinks(c, history.Event{Kind: history.Partitioned, Text: directions[0]}, (*docker.Proxy).Refuse)
 }
 
 func slow(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
@@ -142,7 +153,15 @@ func slow(_ context.Context, r *run, args []string, _ time.Duration) (heal, erro
 	if err != nil {
 		return nil, err
 	}
-	return r.onLinks(args[0], func(p *docker.Proxy) { p.Delay(docker.Both, by/2) })
+	c, err := r.contender(args[0])
+	if err != nil {
+		return nil, err
+	}
+	delay := func(p *docker.Proxy) { p.Delay(docker.Both, by/2) }
+	if by < r.opts.Timeout/8 {
+		return r.onLinksOf(c, delay)
+	}
+	return r.spoilLinks(c, history.Event{Kind: history.Slowed}, delay)
 }
 
 // loseReply drops the reply to the next request of a kind, on the link to each server. Proxies do not understand protocols

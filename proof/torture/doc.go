@@ -22,7 +22,8 @@
 //   - the contenders' events, each at its instant of CLOCK_MONOTONIC, which the machine's processes share;
 //   - ZooKeeper's commit order: package txnlog merges the transaction logs of all servers, which contain the creation and
 //     deletion of every node and the end of every session, dated by the leader's clock, to the millisecond;
-//   - the registers' decisions, each at its instant, in the process of the harness.
+//   - the registers' decisions, each at its instant, in the process of the harness;
+//   - when there was a quorum, which answered the harness's writes.
 //
 // Servers of ZooKeeper 3.8.0 can diverge when one rejoins and is sent the transactions that it lacks, and so are sent a snapshot
 // (zookeeper.forceSnapshotSync).

@@ -70,8 +70,13 @@ func (r *run) stopContenders(ctx context.Context) error {
 	return nil
 }
 
-// end closes the history. It reads the clocks once more, because the servers' logs are dated by these readings.
+// end closes the history, and adds when there was a quorum. It reads the clocks once more, because the servers' logs are dated by these readings.
 func (r *run) end(context.Context) error {
+	if r.quorum != nil {
+		for _, e := range r.quorum.observed() {
+			r.recorder.add(e)
+		}
+	}
 	r.recorder.add(history.Event{At: r.time.Now(), Kind: history.End})
 	r.clocks.read(r.time)
 	return nil

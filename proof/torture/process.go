@@ -37,7 +37,8 @@ type contender struct {
 
 	mu      sync.Mutex // guards what follows
 	process *process
-	started int // number of processes that were started
+	started int            // number of processes that were started
+	spoiled *history.Event // of the links, nil if they are not
 }
 
 // A process is one worker process.
@@ -90,6 +91,29 @@ func (c *contender) connect() error {
 	return nil
 }
 
+// spoil records that the links are spoiled, for the current process and those that replace it. It returns the function that
+// records that they are healed.
+func (c *contender) spoil(e history.Event) (healed func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spoiled = &e
+	c.noteLinks(e)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.spoiled = nil
+		c.noteLinks(history.Event{Kind: history.Healed})
+	}
+}
+
+// noteLinks records an event of the links of the last process that was started. Its caller has locked mu.
+func (c *contender) noteLinks(e history.Event) {
+	e.At, e.Contender = c.run.time.Now(), c.processName()
+	c.run.recorder.add(e)
+}
+
+func (c *contender) processName() string { return fmt.Sprintf("c%d.%d", c.number, c.started) }
+
 // addresses returns where a worker process finds the servers or, if it is a caller of the lock service, the replicas.
 func (c *contender) addresses() (servers, service []string) {
 	for _, proxy := range c.proxies {
@@ -110,7 +134,10 @@ func (c *contender) start() error {
 	r := c.run
 	c.mu.Lock()
 	c.started++
-	p := &process{name: fmt.Sprintf("c%d.%d", c.number, c.started), ended: make(chan struct{}), resumed: make(chan struct{}, 1), mayEnd: c.probes}
+	p := &process{name: c.processName(), ended: make(chan struct{}), resumed: make(chan struct{}, 1), mayEnd: c.probes}
+	if c.spoiled != nil {
+		c.noteLinks(*c.spoiled)
+	}
 	c.mu.Unlock()
 	servers, service := c.addresses()
 	processes := int(r.processes.Add(1))

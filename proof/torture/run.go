@@ -28,6 +28,7 @@ type run struct {
 	servers      Servers
 	ensemble     *docker.Ensemble // the servers, if they are ZooKeeper's; else nil
 	operator     *operator        // nil without an ensemble
+	quorum       *quorum          // nil without an ensemble
 	registers    *register.Registers
 	contenders   []*contender
 	replicas     []*replica   // of the lock service

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/proof/history"
 )
 
 // restarting returns how long the restart of all servers takes: each must start and find the others.
@@ -191,7 +192,12 @@ func isolateLeader(ctx context.Context, r *run, args []string, _ time.Duration) 
 					p.Refuse()
 				}
 			}
+			healed := func() {}
+			if !c.caller {
+				healed = c.spoil(history.Event{Kind: history.Partitioned, Text: directions[0]}) // with the leader, from the others
+			}
 			return func(ctx context.Context) error {
+				healed()
 				for _, p := range proxies {
 					p.Heal()
 				}

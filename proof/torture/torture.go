@@ -85,6 +85,11 @@ func (r *run) start(ctx context.Context) (err error) {
 		Text: fmt.Sprintf("%d servers, %d contenders with %d clients each, seed %d", len(r.servers.All()), r.opts.Contenders,
 			r.opts.Clients, r.opts.Seed),
 	})
+	if r.isZooKeeper() {
+		if r.quorum, err = observeQuorum(r.time, r.ensemble.Addrs(), r.opts.Timeout); err != nil {
+			return err
+		}
+	}
 	if r.registers, err = register.New(r.time, r.recorder.add, r.opts.tokenless()); err != nil {
 		return err
 	}
@@ -148,6 +153,9 @@ func (r *run) cleanUp() error {
 	}
 	r.running.Wait()
 	r.background.Wait()
+	if r.quorum != nil {
+		r.quorum.close()
+	}
 	for _, c := range r.contenders {
 		for _, p := range c.proxies {
 			errs = append(errs, p.Close())

@@ -171,6 +171,19 @@ func (r Run) Unavailable() (longest history.Instant) {
 	return longest
 }
 
+// Unexplained returns the longest part of such a time that nothing explains, as text: see check.HolderInTime. Older documents do not
+// have it.
+func (r Run) Unexplained() string {
+	if r.Numbers.Unexcused == nil {
+		return ""
+	}
+	var longest history.Instant
+	for _, d := range r.Numbers.Unexcused {
+		longest = max(longest, d)
+	}
+	return fmt.Sprintf("; unexplained %s (%s)", short(longest), r.InT(longest))
+}
+
 // InT returns d as a multiple of the session timeout.
 func (r Run) InT(d history.Instant) string {
 	if r.Timeout == 0 {

@@ -33,6 +33,7 @@ func (r *Result) Judge() {
 	problemf := func(format string, args ...any) { r.Problems = append(r.Problems, judged+fmt.Sprintf(format, args...)) }
 	r.Numbers = check.Measure(r.History)
 	collapseHolds(r.Numbers.Unavailable)
+	collapseHolds(r.Numbers.Unexcused)
 	r.Unchecked = r.unchecked()
 	var without []check.Rule
 	for _, u := range r.Unchecked {
@@ -100,11 +101,11 @@ func happened(f check.Finding) (at history.Instant) {
 const Holds = "/torture/holds"
 
 // collapseHolds replaces the values of the hundreds of uncontended paths by the worst of them.
-func collapseHolds(unavailable map[string]history.Instant) {
-	for path, d := range unavailable {
+func collapseHolds(longest map[string]history.Instant) {
+	for path, d := range longest {
 		if strings.HasPrefix(path, Holds+"/") {
-			delete(unavailable, path)
-			unavailable[Holds] = max(unavailable[Holds], d)
+			delete(longest, path)
+			longest[Holds] = max(longest[Holds], d)
 		}
 	}
 }

@@ -239,6 +239,20 @@ func TestRivalIsNotCheckedForLockkeepersPromises(t *testing.T) {
 	require.Equal(t, check.SoleHolder, r.Promises[0].Rule)
 }
 
+// Runs that were recorded before others stated when there was a quorum are judged again without the rule.
+func TestTimeWithoutAHolderIsJudgedOnlyIfTheRunRecordsTheQuorum(t *testing.T) {
+	unchecked := func(r *Result) bool {
+		Rejudge(r)
+		return slices.ContainsFunc(r.Unchecked, func(u Unchecked) bool { return u.Rule == check.HolderInTime })
+	}
+	r := good(t)
+	require.True(t, unchecked(r))
+	r.History = slices.Insert(r.History, 1, history.Event{Kind: history.Quorum})
+	require.False(t, unchecked(r))
+	r.Replicas = 2
+	require.True(t, unchecked(r), "leases of the service have no such bound")
+}
+
 func TestRecipeThatWasNeverExercisedIsUnknown(t *testing.T) {
 	r := good(t)
 	r.Recipes = map[string]int{"lock": 0, "several locks": 0, "schedule": 0, "published value": 0, "observer": 0, "takeover": 0, "barrier": 0, "double barrier": 0}

@@ -69,7 +69,11 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	}
 	line("unanswered", "%d; the longest wait was %v", n.Unanswered, short(n.LongestWait))
 	for _, path := range slices.Sorted(maps.Keys(n.Unavailable)) {
-		line("longest unavailable", "%s %v", path, short(n.Unavailable[path]))
+		unexcused := ""
+		if d, known := n.Unexcused[path]; known {
+			unexcused = fmt.Sprintf("; unexplained %v", short(d))
+		}
+		line("longest unavailable", "%s %v%s", path, short(n.Unavailable[path]), unexcused)
 	}
 	line("failures", "%s", counts(n.Failures))
 	if r.ZooKeeper != "" {

@@ -39,9 +39,19 @@ var exemptions = []exemption{
 		[]check.Rule{check.FreshGrant},
 	},
 	{
+		func(r *Result) bool { return r.Own() && !slices.ContainsFunc(r.History, statesQuorum) },
+		"the run does not record when there was a quorum",
+		[]check.Rule{check.HolderInTime},
+	},
+	{
+		func(r *Result) bool { return r.Replicas > 0 && slices.ContainsFunc(r.History, statesQuorum) },
+		"the leases of callers that have disappeared last for longer than T",
+		[]check.Rule{check.HolderInTime},
+	},
+	{
 		ofRival, "a promise of Lockkeeper's; alone is checked instead",
 		[]check.Rule{
-			check.FreshGrant, check.NotifiedFirst, check.NotifiedAtAll, check.LivingNode, check.OwnDelete, check.BareRegister, check.TrueRelease,
+			check.FreshGrant, check.NotifiedFirst, check.NotifiedAtAll, check.LivingNode, check.OwnDelete, check.BareRegister, check.TrueRelease, check.HolderInTime,
 		},
 	},
 	{ofRival, "there are no sessions and nodes whose order is known", []check.Rule{check.Linearizable}},
@@ -61,6 +71,9 @@ func ofRival(r *Result) bool { return !r.Own() }
 
 // statesDeadline reports whether an event is a grant with its deadline.
 func statesDeadline(e history.Event) bool { return e.Kind == history.Granted && e.Deadline != 0 }
+
+// statesQuorum reports whether an event is the beginning of a quorum.
+func statesQuorum(e history.Event) bool { return e.Kind == history.Quorum }
 
 // unchecked returns the rules that do not apply to this run, with the reasons.
 func (r *Result) unchecked() (unchecked []Unchecked) {

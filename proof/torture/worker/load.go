@@ -29,7 +29,7 @@ func (l *load) run(running context.Context) {
 			return
 		}
 	}
-	defer first.client.Close()
+	defer first.close()
 	var all sync.WaitGroup
 	start := func(n int, run func(a *workloadClient)) {
 		a := &workloadClient{

@@ -65,6 +65,9 @@ type lockkeeperClient struct {
 
 func (c *lockkeeperClient) Close() { c.client.Close() }
 
+// Session returns the session of the client, 0 if it has none.
+func (c *lockkeeperClient) Session() history.ID { return history.ID(c.client.SessionID()) }
+
 func (c *lockkeeperClient) Acquire(ctx context.Context, how, path string) (Hold, error) {
 	return kinds[how].acquire(c, ctx, path)
 }

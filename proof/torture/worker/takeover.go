@@ -26,8 +26,7 @@ func (a *workloadClient) drawPath() string {
 
 // leave closes the client while it holds: the holder does not release, as one that crashes.
 func (a *workloadClient) leave(p part) {
-	a.client.Close()
-	a.client = nil
+	a.close()
 	<-p.notified
 }
 

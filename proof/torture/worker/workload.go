@@ -35,7 +35,7 @@ type workloadClient struct {
 func (a *workloadClient) loop() {
 	defer func() {
 		if a.client != nil {
-			a.client.Close()
+			a.close()
 		}
 		_ = a.registers.Close() // no write follows
 	}()
@@ -115,6 +115,17 @@ func (a *workloadClient) connected() bool {
 	}
 	a.client = client
 	return true
+}
+
+// close reports the session of the client, and closes the client.
+func (a *workloadClient) close() {
+	if with, has := a.client.(interface{ Session() history.ID }); has {
+		if session := with.Session(); session != 0 {
+			a.reporter.report(history.Event{Kind: history.Closing, Session: session})
+		}
+	}
+	a.client.Close()
+	a.client = nil
 }
 
 // An operation describes one acquisition, as the generator has drawn it.
@@ -231,8 +242,7 @@ func (a *workloadClient) failed(ctx context.Context, parts []part, err error) {
 	}
 	a.reportAll(parts, func(e *history.Event) { e.Kind, e.Error = history.Failed, why })
 	if errors.As(err, new(*BrokenError)) {
-		a.client.Close()
-		a.client = nil
+		a.close()
 	}
 	a.pause(a.between(5*time.Millisecond, 50*time.Millisecond))
 }
@@ -241,8 +251,7 @@ func (a *workloadClient) failed(ctx context.Context, parts []part, err error) {
 func (a *workloadClient) release(parts []part, drawn operation) {
 	a.reportAll(parts, func(e *history.Event) { e.Kind = history.Releasing })
 	if drawn.close {
-		a.client.Close()
-		a.client = nil
+		a.close()
 	}
 	why := ""
 	if err := parts[0].hold.Release(a.ctx); err != nil {
