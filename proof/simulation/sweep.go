@@ -50,6 +50,7 @@ var Sweeps = []Sweep{
 	{"an operator writes an epoch while a leader claims it", contested},
 	{"an operator deletes the parent under a holder, and its own client joins before it is notified", recreated{joiner: 0}.plan},
 	{"an operator deletes the parent under a holder, and another client joins before it knows", recreated{joiner: 2}.plan},
+	{"an operator deletes the parent under a holder, and a client joins that knew the holder's node", knowing},
 	{"a leader with an epoch is paused", holder{how: "reign", at: 1, faults: "c0 pause"}.plan},
 	{"the follower of a leader with an epoch is partitioned", holder{how: "reign", at: 1, faults: "zk cut-from-leader 1"}.plan},
 }
@@ -155,6 +156,33 @@ func (r recreated) plan(instant time.Duration) Plan {
 	p.add(deleted, "zk", "delete-line /a")
 	p.add(deleted+t/64, "c1.0", "lock /a %v 0s", t)
 	p.add(deleted+t/32, joiner+".1", "lock /a 0s 0s")
+	return p
+}
+
+// knowing is a plan in which c0 holds the lock with sequence number 3, and c2 has learned its name by a release. An operator deletes the
+// parent with everything below it, and c3 creates three nodes in its next life. Before c0 is notified, c2 joins with number 3.
+func knowing(instant time.Duration) Plan {
+	const t = sweepTimeout
+	p := Plan{
+		Options: Options{
+			Servers: 3, Timeout: t, Tick: t / 4, Heartbeat: t * 3 / 10, Sync: 5, Reap: time.Minute, Paths: []string{"/a"},
+		},
+		Processes: 4,
+		Length:    5 * t,
+	}
+	// The waits are too short for c0 to watch its own node.
+	const step = t / 64
+	p.add(t/16, "c1.0", "lock /a %v 0s", 4*step)
+	p.add(t/16+step, "c2.0", "lock /a 0s 0s")
+	p.add(t/16+2*step, "c0.0", "lock /a 0s 0s")
+	p.add(t/16+3*step, "c0.1", "lock /a %v 0s", 4*t)
+	p.add(t, "c2", "delay %v", far.Round(time.Millisecond))
+	deleted := 2*t + instant
+	p.add(deleted, "zk", "delete-line /a")
+	p.add(deleted+step, "c3.0", "lock /a 0s 0s")
+	p.add(deleted+2*step, "c3.0", "lock /a 0s 0s")
+	p.add(deleted+3*step, "c3.0", "lock /a %v 0s", t)
+	p.add(deleted+4*step, "c2.0", "lock /a 0s 0s")
 	return p
 }
 
