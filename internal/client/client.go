@@ -174,8 +174,8 @@ func (c *Client) awaitOpened(s *Session) bool {
 
 // delayClose delays the closing of an abandoned session. If the ensemble comes back and
 // still knows the session, the client can close it. Its nodes are then deleted
-// immediately, and not after a count of T that began anew. Once there has been another
-// session for T, a server would have expired the abandoned one.
+// immediately, and not after a count of T that began anew. Once another session has been
+// served for T, a server would have expired the abandoned one. An interruption of that begins the count anew, too.
 //
 // If no handshake of the abandoned session was answered, its servers may hear it although it does not hear them. It then dials only
 // once there is another session, as each attempt could keep it alive.
@@ -198,7 +198,10 @@ func (c *Client) delayClose(s *Session, changed <-chan struct{}) {
 			s.Audible()
 			late = time.After(s.Timeout())
 		case <-late:
-			return
+			if c.Newest().IsServed() {
+				return
+			}
+			late = time.After(s.Timeout())
 		}
 	}
 }

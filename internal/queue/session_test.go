@@ -341,3 +341,33 @@ func TestMuteSessionThatWasAbandonedIsClosedOnceTheNextOneIsServed(t *testing.T)
 		require.Greater(t, next.Token(), claim.Token())
 	})
 }
+
+// A leader that serves again counts a whole T anew, for the abandoned session as well.
+func TestAbandonedSessionIsClosedAlthoughTheQuorumIsLostOnceMore(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		own := newest(client)
+		time.Sleep(untilSteady)
+		mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
+		<-own.Context().Done()
+		time.Sleep(testTimeout / 8) // its last attempt has failed
+		stuck := s.Intercept(zktest.Rule{Op: "connect", Session: own.ID(), Hold: zktest.ToServer})
+		mute.Remove()
+		_, err := client.History(t.Context()) // in the next session
+		require.NoError(t, err)
+		for _, server := range s.Servers()[:2] {
+			require.NoError(t, server.Kill(t.Context()))
+		}
+		time.Sleep(testTimeout * 3 / 2)
+		stuck.Remove()
+		for _, server := range s.Servers()[:2] {
+			require.NoError(t, server.Start(t.Context()))
+		}
+		began := time.Now()
+		next := claimed(t, client)
+		require.Less(t, time.Since(began), testTimeout/2, "its old node is not ahead for as long as the session would last")
+		require.Greater(t, next.Token(), claim.Token())
+	})
+}
