@@ -143,7 +143,8 @@ torture-service: torture ## the same with replicas of the lock service, broken t
 
 # Each of these breaks the library in one place: the torture must find it within the three minutes. Those of leases run with the
 # lock service.
-MUTANTS ?= proof/torture/testdata/mutants/deadline_after_two_timeouts.patch proof/torture/testdata/mutants/deadline_by_the_later_clock.patch proof/mutants/testdata/grant_without_fresh_proof.patch \
+MUTANTS ?= proof/torture/testdata/mutants/deadline_after_two_timeouts.patch proof/torture/testdata/mutants/deadline_by_the_later_clock.patch \
+	proof/torture/testdata/mutants/lost_node_deleted_late.patch proof/mutants/testdata/grant_without_fresh_proof.patch \
 	proof/mutants/testdata/permits_past_a_waiter.patch proof/mutants/testdata/activation_run_before_it_is_stored.patch \
 	proof/mutants/testdata/lease_valid_from_the_answer.patch
 torture-mutants: ## break the library on purpose, and see the torture find it (SEED=1 MUTANTS='FILE.patch …')
