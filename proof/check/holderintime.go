@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -16,7 +17,7 @@ import (
 //   - the first contender of the queue had crashed or closed its client, or was paused or partitioned. That is excused until its session must have
 //     ended: T and one and a half ticks after it could last act, or after the leader began to serve, which counts anew then;
 //   - the first contender's packets are slow, or only the answers to it are lost: nothing ends its session then;
-//   - the first contender of the queue belongs to a session whose contender is not known, since it was never granted anything;
+//   - the first contender of the queue belongs to a session whose contender is not known;
 //   - it takes several locks, and waits for another one of them;
 //   - the queue is empty, and every contender that waits was paused, partitioned or slow, or takes several locks: it joins one queue
 //     after the other.
@@ -213,7 +214,7 @@ func (t *timeline) ownerOf(n *node) string {
 	if n.hold != nil {
 		return n.hold.granted.Contender
 	}
-	return t.sessions[n.created.Session]
+	return cmp.Or(t.opened[n.created.Session], t.sessions[n.created.Session])
 }
 
 // expiry returns the instant by which a session that was last heard of at an instant has ended, if it was not heard of again.

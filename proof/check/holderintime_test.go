@@ -72,6 +72,26 @@ func TestOnlyWhatNoLibraryCanShortenIsSubtractedFromTheTimeWithoutAHolder(t *tes
 	}
 }
 
+func TestNodeOfAnUnknownContenderExcusesUnlessItsSessionIsStated(t *testing.T) {
+	events := timed(t, "15s", "15.1s", history.ByTimeout, "")
+	for i := range events {
+		if e := &events[i]; e.Session == 1 {
+			e.Session = 7
+			if e.Kind == history.Granted {
+				e.Token = 77 // on no node
+			}
+		}
+	}
+	for i := range events {
+		if e := &events[i]; e.Kind == history.Granted && e.Contender == "C" {
+			e.Session = 0
+		}
+	}
+	require.Equal(t, 100*time.Millisecond, time.Duration(check.Measure(events).Unexcused["/x"]))
+	events = append(events, history.Event{At: 1, Kind: history.Opened, Contender: "C", Session: 7})
+	require.Equal(t, 5100*time.Millisecond, time.Duration(check.Measure(inOrder(events)).Unexcused["/x"]))
+}
+
 func TestTimeWithoutAHolderIsNotJudgedWhereTheQuorumIsNotRecorded(t *testing.T) {
 	events := timed(t, "15s", "15.1s", history.ByTimeout, "")
 	require.Contains(t, check.Broken(check.History(events)), check.HolderInTime)

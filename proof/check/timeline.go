@@ -44,6 +44,7 @@ type timeline struct {
 	closed     map[history.ID]history.Instant // sessions, when their clients began to close them
 	unserved   []interval                     // without a quorum, and instants of new leaders, in order
 	observes   bool                           // the history records when there is a quorum
+	opened     map[history.ID]string          // contenders by their sessions, as far as they state them themselves
 	sessions   map[history.ID]string          // contenders by their sessions, as far as grants state them
 	waiting    map[string][]wait              // by path, see unavailable
 	statesHeld bool                           // the history states which records of leases are held

@@ -100,6 +100,9 @@ var (
 	// Left is recorded when it has left without an error: Contender, Path, Node.
 	Left = kind("left", contender, path, node)
 
+	// Opened is recorded before a contender first requests something in a session, as far as it knows: Contender, Session. A client that
+	// opens another session while it waits records that with its next request.
+	Opened = kind("opened", contender, session)
 	// Closing is recorded before a contender closes a client: Contender, Session. If no server can be reached, the session lasts until
 	// its timeout.
 	Closing = kind("closing", contender, session)

@@ -30,6 +30,7 @@ type workloadClient struct {
 	rand      *rand.Rand
 	registers *register.Client
 	client    Client
+	session   history.ID // of the client, as it was last reported
 }
 
 func (a *workloadClient) loop() {
@@ -117,12 +118,21 @@ func (a *workloadClient) connected() bool {
 	return true
 }
 
+// reportSession reports the session of the client, if it has another one than before.
+func (a *workloadClient) reportSession() {
+	if with, has := a.client.(interface{ Session() history.ID }); has {
+		if session := with.Session(); session != 0 && session != a.session {
+			a.session = session
+			a.reporter.report(history.Event{Kind: history.Opened, Session: session})
+		}
+	}
+}
+
 // close reports the session of the client, and closes the client.
 func (a *workloadClient) close() {
-	if with, has := a.client.(interface{ Session() history.ID }); has {
-		if session := with.Session(); session != 0 {
-			a.reporter.report(history.Event{Kind: history.Closing, Session: session})
-		}
+	a.reportSession()
+	if a.session != 0 {
+		a.reporter.report(history.Event{Kind: history.Closing, Session: a.session})
 	}
 	a.client.Close()
 	a.client = nil
@@ -178,6 +188,7 @@ func (a *workloadClient) attempt(drawn operation, paths ...string) (granted bool
 	for i, path := range paths {
 		parts[i].by = history.Event{Attempt: a.reporter.next(), Path: path}
 	}
+	a.reportSession()
 	ctx, end := a.asking(drawn, paths)
 	defer end()
 	text := drawn.how
