@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -320,19 +321,26 @@ func TestSessionOutlivesTheQuorumBesideAServerThatHangs(t *testing.T) {
 	})
 }
 
+// muteUntilAbandoned has a client claim /l, and no server answer it until it has abandoned the session. It returns the claim, the session,
+// and the rule that makes the servers mute.
+func (s *ensemble) muteUntilAbandoned(of *recipes.Client) (*recipes.Claim, *client.Session, *zktest.Interceptor) {
+	s.t.Helper()
+	claim, own := claimed(s.t, of), newest(of)
+	time.Sleep(untilSteady)
+	mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
+	<-own.Context().Done()
+	require.ErrorIs(s.t, context.Cause(own.Context()), session.ErrAbandoned)
+	time.Sleep(testTimeout / 8) // its last attempt has failed
+	return claim, own, mute
+}
+
 // As its handshakes are answered by no server, the client does not try to close the abandoned session until another one of its sessions
 // is served: an attempt could keep it alive. Then it does, so that no contender waits until the session expires.
 func TestMuteSessionThatWasAbandonedIsClosedOnceTheNextOneIsServed(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		claim := claimed(t, client)
-		own := newest(client)
-		time.Sleep(untilSteady)
-		mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
-		<-own.Context().Done()
-		require.ErrorIs(t, context.Cause(own.Context()), session.ErrAbandoned)
-		time.Sleep(testTimeout / 8) // its last attempt has failed
+		claim, own, mute := s.muteUntilAbandoned(client)
 		mute.Remove()
 		began := time.Now()
 		next := claimed(t, client)
@@ -347,12 +355,7 @@ func TestAbandonedSessionIsClosedAlthoughTheQuorumIsLostOnceMore(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		claim := claimed(t, client)
-		own := newest(client)
-		time.Sleep(untilSteady)
-		mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
-		<-own.Context().Done()
-		time.Sleep(testTimeout / 8) // its last attempt has failed
+		claim, own, mute := s.muteUntilAbandoned(client)
 		stuck := s.Intercept(zktest.Rule{Op: "connect", Session: own.ID(), Hold: zktest.ToServer})
 		mute.Remove()
 		_, err := client.History(t.Context()) // in the next session

@@ -14,7 +14,7 @@ const codeTooLarge = 1<<32 - 123
 // reply. The client would end the connection, and meet the same reply on the next one. head is the beginning of the reply.
 func (w *Wire) refuseLarge(head []byte) error {
 	refusal := slices.Clone(head)
-	binary.BigEndian.PutUint32(refusal, uint32(len(refusal)-4)) //nolint:gosec // 16
+	binary.BigEndian.PutUint32(refusal, codeOfReply) // the length of a reply that ends with its code
 	binary.BigEndian.PutUint32(refusal[codeOfReply:], codeTooLarge)
 	_, err := w.r.Discard(w.left)
 	w.left, w.unread = 0, refusal
