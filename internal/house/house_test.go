@@ -25,6 +25,7 @@ const (
 	group      = module + "/group"
 	scheduling = module + "/schedule"
 	barriers   = module + "/barrier"
+	guards     = module + "/guard"
 	zktest     = module + "/zktest"
 	command    = module + "/cmd/lockkeeper"
 	child      = module + "/internal/child"
@@ -62,6 +63,7 @@ const (
 	together      = module + "/internal/together"
 	candidacy     = module + "/internal/candidacy"
 	leases        = module + "/internal/lease"
+	guardian      = module + "/internal/guardian"
 
 	zk      = "github.com/go-zookeeper/zk"
 	testify = "github.com/stretchr/testify/require"
@@ -296,6 +298,16 @@ var rules = map[string]rule{
 		may:     []string{fencing, recipes, zk, protocol, session, sentinel, engineClient, nodes, queues},
 		tools:   tools,
 		because: "recipes contains the queue that leases share with locks; of the ZooKeeper client it needs the errors",
+	},
+	guardian: {
+		may:     []string{background, ctxerr},
+		tools:   []string{testify, zktest, child},
+		because: "it closes sessions that it did not open, and a second start of a program links no more than it must",
+	},
+	guards: {
+		may:     []string{guardian},
+		tools:   []string{testify, zktest, child, recipes, lock},
+		because: "recipes describes the methods that it calls, and a program without a guardian does not link one",
 	},
 	zktest: {
 		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire", zktest + "/internal/sasl", zktest + "/internal/x500"},

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/guardian"
+)
+
+// DialFunc opens a connection to a server, as [recipes.Options.Dial] does. It returns one that has
+// completed a TLS handshake if the servers require TLS.
+type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Main makes this process a guardian if Start has started it, and then does not return. In every other process it returns
+// immediately. It must be the first line of main, and of a TestMain: what precedes it, as the init functions do, runs in the
+// guardian too. dial connects the guardian to the servers; nil is plain TCP.
+func Main(dial DialFunc) { guardian.Main(dial) }
+
+// A Guard registers the sessions of clients with a guardian: see [recipes.Options.Guard]. When the guardian has ended, a Guard
+// starts another one or connects again, and registers all sessions there. It is safe for concurrent use.
+type Guard struct{ engine *guardian.Guard }
+
+// Start starts a guardian for this process, as its child. There is at most one, for any number of clients. ctx bounds only the call.
+// It is an error if Main was not called, or if the system is not Linux or refuses pidfds.
+func Start(ctx context.Context) (*Guard, error) { return of(guardian.Start(ctx)) }
+
+// Dial connects this process to the guardian that serves a Unix socket: Serve, lockkeeper guard --socket, or, by default, the
+// lockkeeper guard that has started this process. ctx bounds only the call.
+func Dial(ctx context.Context, socket string) (*Guard, error) { return of(guardian.Dial(ctx, socket)) }
+
+func of(g *guardian.Guard, err error) (*Guard, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Guard{g}, nil
+}
+
+// Serve is the guardian of every process that connects to l, until ctx is done. Then it closes l, completes the closing of
+// sessions whose process has died, leaves all others open, and returns the error of ctx. It logs sessions that could not be closed to
+// [slog.Default]. dial connects it to the servers; nil is plain TCP.
+func Serve(ctx context.Context, l *net.UnixListener, dial DialFunc) error {
+	return guardian.Serve(ctx, l, dial, func(err error) { slog.Warn("sessions of a dead process were not closed", "error", err) })
+}
+
+// Close kills a guardian that Start has started, and otherwise closes the connection. Sessions are then no longer guarded by the
+// child, and remain so by the guardian of a socket. Close the clients first.
+func (g *Guard) Close() error { return g.engine.Close() }
+
+// Rehearse has the guardian open a session of its own and close it as after a death. A client calls it before its first session.
+func (g *Guard) Rehearse(ctx context.Context, servers []string, timeout time.Duration) error {
+	return g.engine.Rehearse(ctx, servers, timeout)
+}
+
+// Protect registers a session, and returns nil once the guardian has acknowledged it. After an error, which is ctx's or that of a
+// closed Guard, the session remains registered until Forget, and the guardian may acknowledge it later.
+func (g *Guard) Protect(ctx context.Context, servers []string, session int64, password []byte, timeout time.Duration) error {
+	return g.engine.Protect(ctx, servers, session, password, timeout)
+}
+
+// Forget reports that a session has ended. The guardian forgets it after twice its timeout.
+func (g *Guard) Forget(session int64) { g.engine.Forget(session) }
+
+// Guarded returns nil if the guardian has acknowledged the session, and otherwise why it has not.
+func (g *Guard) Guarded(session int64) error { return g.engine.Guarded(session) }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guardian
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+)
+
+// Variable is the environment variable with the socket of a guardian.
+const Variable = "LOCKKEEPER_GUARD"
+
+// Dial connects to the guardian that serves a socket, by default that of Variable.
+func Dial(ctx context.Context, socket string) (*Guard, error) {
+	if socket == "" {
+		socket = os.Getenv(Variable)
+	}
+	if socket == "" {
+		return nil, errors.New("no socket of a guardian: " + Variable + " is not set")
+	}
+	g, err := newGuard(ctx, func(ctx context.Context) (*link, func(), error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return nil, nil, err
+		}
+		l, err := newLink(ctx, conn.(*net.UnixConn))
+		return l, func() {}, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the guardian at %s: %w", socket, err)
+	}
+	return g, nil
+}
+
+// Serve is the guardian of each process that connects to l. When ctx is done, it closes l, closes the sessions of processes that
+// have died, leaves those of others, and returns the error of ctx. report is called with the reason why a session was not closed.
+func Serve(ctx context.Context, l *net.UnixListener, dial DialFunc, report func(error)) error {
+	var parents sync.WaitGroup
+	defer parents.Wait()
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // Accept then fails
+	defer stop()
+	for {
+		conn, err := l.AcceptUnix()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = conn.Close() // nothing was written
+			}
+			return ctx.Err()
+		case err != nil:
+			return errors.Join(fmt.Errorf("accept: %w", err), l.Close())
+		}
+		parents.Go(func() {
+			if err := watch(bounded, conn, orTCP(dial)); err != nil && !errors.Is(err, context.Canceled) {
+				report(err)
+			}
+		})
+	}
+}
