@@ -92,7 +92,23 @@ type Options struct {
 	// its goroutine can outlive Client.Close.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
+	// Guard, if not nil, closes the sessions of this process immediately after its death, so that its claims need not expire: see
+	// package guard. Connect returns an error if that would not work.
+	Guard Guard
+
 	_ struct{}
+}
+
+// A Guard registers sessions with a guardian, which closes them when this process has died: package guard has one.
+type Guard interface {
+	// Rehearse returns an error if the guardian cannot close sessions on these servers.
+	Rehearse(ctx context.Context, servers []string, timeout time.Duration) error
+	// Protect returns nil once the guardian has acknowledged the session.
+	Protect(ctx context.Context, servers []string, session int64, password []byte, timeout time.Duration) error
+	// Forget is called when the session has ended, as far as the client knows. It must not block.
+	Forget(session int64)
+	// Guarded returns nil if the guardian has acknowledged the session. It must not block.
+	Guarded(session int64) error
 }
 
 // Auth is a credential of one of ZooKeeper's authentication schemes.
@@ -135,6 +151,7 @@ func (o *Options) check(servers []string) (*client.Config, error) {
 		Trace:          o.Trace.hooks(),
 		Dial:           o.Dial,
 		MaxReply:       o.MaxReply,
+		Guard:          o.Guard,
 		Containers:     session.Containers{Never: o.PersistentParents},
 		Fail:           func(op, path string, err error) error { return &Error{Op: op, Path: path, Err: err} },
 		Revoked:        revocationOf,

@@ -14,7 +14,10 @@ import (
 )
 
 // State returns the client's current state. It does no I/O.
-func (c *Client) State() State { return stateOf(client.Of(c).Newest().Status()) }
+func (c *Client) State() State {
+	e := client.Of(c)
+	return stateOf(e, e.Newest().Status())
+}
 
 // Ready returns nil if the client can be used, and otherwise an error with the cause and
 // the time since when it cannot. It is meant for readiness probes. It does no I/O.
@@ -53,7 +56,7 @@ func (c *Client) States(ctx context.Context) iter.Seq[State] {
 		defer e.Report().Unsubscribe(sub)
 		for {
 			state, ok := sub.Next(ctx)
-			if !ok || !yield(stateOf(state)) {
+			if !ok || !yield(stateOf(e, state)) {
 				return
 			}
 		}

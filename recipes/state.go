@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -18,6 +19,9 @@ type State struct {
 	Since    time.Time     // when Attached last changed
 	Proof    time.Time     // when the last write was sent that a quorum answered; zero if there was none
 	Ended    error         // why the session is over, nil if it is not
+
+	// Unguarded is why the guardian of Options.Guard has not acknowledged the session; nil if it has, and without the option.
+	Unguarded error
 }
 
 // String describes the state in one line.
@@ -32,9 +36,13 @@ func (s State) String() string {
 	return fmt.Sprintf("session %s detached from %s since %s", session.FormatID(s.Session), s.Server, since)
 }
 
-func stateOf(s session.Status) State {
-	return State{
+func stateOf(c *client.Client, s session.Status) State {
+	state := State{
 		Session: s.ID, Timeout: s.Timeout, Attached: s.Attached, Server: s.Server,
 		Since: s.Since, Proof: s.Proof, Ended: s.Ended,
 	}
+	if s.Ended == nil {
+		state.Unguarded = c.Unguarded(s.ID)
+	}
+	return state
 }

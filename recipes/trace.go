@@ -22,6 +22,9 @@ type Trace struct {
 	SessionOpened func(SessionEvent) // Session, Server, Timeout
 	// SessionEnded is called when a session is over.
 	SessionEnded func(SessionEvent) // Session, Err
+	// Unguarded is called when a session begins that the guardian of Options.Guard has not acknowledged in T/24. It may do so later:
+	// see State.Unguarded.
+	Unguarded func(SessionEvent) // Session, Err
 	// Attached is called when a server serves the session again.
 	Attached func(SessionEvent) // Session, Server
 	// Detached is called when the connection to the server ended. No claim is lost
@@ -121,6 +124,9 @@ func (t *Trace) hooks() report.Hooks {
 	}
 	if f := t.SessionEnded; f != nil {
 		h.SessionEnded = func(session int64, err error) { f(SessionEvent{Session: session, Err: err}) }
+	}
+	if f := t.Unguarded; f != nil {
+		h.Unguarded = func(session int64, err error) { f(SessionEvent{Session: session, Err: err}) }
 	}
 	if f := t.Attached; f != nil {
 		h.Attached = func(session int64, server string) { f(SessionEvent{Session: session, Server: server}) }

@@ -18,7 +18,7 @@ func TestEachHookOfTraceGetsTheFieldsThatItNames(t *testing.T) {
 	ofSession := func(e SessionEvent) { got = e }
 	ofQueue := func(e QueueEvent) { got = e }
 	h := (&Trace{
-		SessionOpened: ofSession, SessionEnded: ofSession, Attached: ofSession, Detached: ofSession, Outage: ofSession, Heartbeat: ofSession,
+		SessionOpened: ofSession, SessionEnded: ofSession, Unguarded: ofSession, Attached: ofSession, Detached: ofSession, Outage: ofSession, Heartbeat: ofSession,
 		Proved: ofSession, Joined: ofQueue, Waiting: ofQueue, Granted: ofQueue, HandedOver: ofQueue, Unreleased: ofQueue, Failed: ofQueue,
 		Ended: ofQueue, Lost: ofQueue, Released: ofQueue, Rejoined: ofQueue, Recovered: ofQueue, Expired: ofQueue, NotDeleted: ofQueue,
 	}).hooks()
@@ -28,6 +28,7 @@ func TestEachHookOfTraceGetsTheFieldsThatItNames(t *testing.T) {
 	}{
 		"SessionOpened": {func() { h.SessionOpened(1, "zk1", 2) }, SessionEvent{Session: 1, Server: "zk1", Timeout: 2}},
 		"SessionEnded":  {func() { h.SessionEnded(1, why) }, SessionEvent{Session: 1, Err: why}},
+		"Unguarded":     {func() { h.Unguarded(1, why) }, SessionEvent{Session: 1, Err: why}},
 		"Attached":      {func() { h.Attached(1, "zk1") }, SessionEvent{Session: 1, Server: "zk1"}},
 		"Detached":      {func() { h.Detached(1, "zk1") }, SessionEvent{Session: 1, Server: "zk1"}},
 		"Outage":        {func() { h.Outage(2, why) }, SessionEvent{Lasted: 2, Err: why}},

@@ -122,6 +122,16 @@ func (c *Client) serve(s *Session) error {
 		s.End(err)
 		return refusalOf(err)
 	}
+	if c.config.Guard != nil {
+		defer c.config.Guard.Forget(s.ID())
+		if err := c.protect(s); err != nil {
+			if ended := s.Ended(); ended != nil {
+				return refusalOf(ended)
+			}
+			s.End(sentinel.ErrClosed) // the session is closed, and not left to expire
+			return err
+		}
+	}
 	c.report.Opened(s.ID(), s.Server(), c.config.SessionTimeout, s.Timeout())
 	c.publish(s, nil)
 	c.report.Changed(s.Status())

@@ -16,7 +16,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
 )
 
-// Config are how a client opens its sessions. Only auth, sasl and tls may be empty.
+// A Guard is recipes.Guard.
+type Guard interface {
+	Rehearse(ctx context.Context, servers []string, timeout time.Duration) error
+	Protect(ctx context.Context, servers []string, session int64, password []byte, timeout time.Duration) error
+	Forget(session int64)
+	Guarded(session int64) error
+}
+
+// Config are how a client opens its sessions. Only auth, sasl, tls and guard may be empty.
 type Config struct {
 	Servers        []string
 	SessionTimeout time.Duration
@@ -28,6 +36,7 @@ type Config struct {
 	TLS            *tls.Config
 	Logger         *slog.Logger
 	Trace          report.Hooks
+	Guard          Guard // nil: none
 	Dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	MaxReply       int // see session.Config
 	Tuning         tuning.Tuning

@@ -96,6 +96,7 @@ var (
 // The metrics of the client's state.
 var (
 	Ready          = &Metric{Name: "ready", Kind: Gauge, Help: "Whether the client can be used: 1 or 0."}
+	Unguarded      = &Metric{Name: "unguarded", Kind: Gauge, Help: "Whether the guardian of the client has not acknowledged its session: 1 or 0."}
 	SessionTimeout = &Metric{Name: "session_timeout", Kind: Gauge, Unit: Seconds, Help: "Session timeout that the servers granted."}
 	Nodes          = &Metric{
 		Name: "nodes", Kind: Gauge, Labels: []string{stateLabel},
@@ -115,6 +116,6 @@ var All = []*Metric{
 	Wait, WaitFailures, QueueLength, Waiters, Handoffs,
 	Hold, Holds, OldestHold, Losses, Unreleased, Rejoins,
 	DeadlineLeft, Heartbeat, HeartbeatFailures,
-	Ready, SessionTimeout, Reconnects, Outages, SessionsEnded,
+	Ready, Unguarded, SessionTimeout, Reconnects, Outages, SessionsEnded,
 	Nodes, DeletionFailures, DroppedEvents,
 }

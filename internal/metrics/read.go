@@ -37,6 +37,11 @@ func Read(client *recipes.Client, label func(path string) string, set func(m *Me
 		ready = 1
 	}
 	set(Ready, ready)
+	unguarded := 0.0
+	if client.State().Unguarded != nil {
+		unguarded = 1
+	}
+	set(Unguarded, unguarded)
 	set(SessionTimeout, client.SessionTimeout().Seconds())
 	set(DroppedEvents, float64(client.DroppedEvents()))
 }

@@ -38,6 +38,7 @@ type Hooks struct {
 	Recovered     func(path string, found bool, err error)
 	Expired       func(node string)
 	NotDeleted    func(node string, err error)
+	Unguarded     func(session int64, cause error)
 }
 
 // A Former is a holder that did not release its claim.
@@ -126,6 +127,14 @@ func (r *Reporter) Opened(id int64, server string, asked, got time.Duration) {
 func (r *Reporter) Ended(id int64, cause error) {
 	r.Log(slog.LevelInfo, "zookeeper session ended", "session", session.FormatID(id), "cause", cause)
 	if f := r.trace.SessionEnded; f != nil {
+		r.tell(func() { f(id, cause) })
+	}
+}
+
+func (r *Reporter) Unguarded(id int64, cause error) {
+	r.Log(slog.LevelWarn, "zookeeper session is not guarded: if this process is killed, its locks are free after the session timeout",
+		"session", session.FormatID(id), "cause", cause)
+	if f := r.trace.Unguarded; f != nil {
 		r.tell(func() { f(id, cause) })
 	}
 }

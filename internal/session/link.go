@@ -29,6 +29,7 @@ type link struct {
 // A linkState is the state of a link at one instant.
 type linkState struct {
 	id            int64      // 0 until a server has answered a handshake
+	password      []byte     // of the session
 	server        string     // serves the session, or did last
 	wire          *wire.Wire // the newest connection, nil if there was none
 	isAttached    bool       // link.attach is closed, or about to be
@@ -65,10 +66,10 @@ func (l *link) use(w *wire.Wire) {
 }
 
 // greeted records that the server has opened or continued the session.
-func (l *link) greeted(id int64, server string) {
+func (l *link) greeted(id int64, password []byte, server string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.current.id, l.current.server = id, server
+	l.current.id, l.current.password, l.current.server = id, password, server
 }
 
 // set records whether a server serves the session from now on, and returns the state before. An outage is long if it lasts
@@ -150,6 +151,9 @@ func (l *link) settle() *wire.Wire {
 
 // ID returns the session's ID, 0 until it exists.
 func (l *link) ID() int64 { return l.state().id }
+
+// Password returns the session's password, with which another process can close it.
+func (l *link) Password() []byte { return l.state().password }
 
 // Server returns the server that serves the session, or did last.
 func (l *link) Server() string { return l.state().server }

@@ -96,7 +96,7 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 			}
 			s.lease.Renegotiate(h.Timeout)
 			s.dialer.greeted(h)
-			s.link.greeted(h.SessionID, server)
+			s.link.greeted(h.SessionID, h.Password(), server)
 			return nil
 		},
 	})

@@ -25,6 +25,16 @@ type Hello struct {
 	Frame     []byte        // all of it
 }
 
+// Password returns the password of the session.
+func (h Hello) Password() []byte {
+	const length = sessionOfHello + 8
+	if len(h.Frame) < length+4 {
+		return nil
+	}
+	password := h.Frame[length+4:]
+	return password[:min(len(password), int(binary.BigEndian.Uint32(h.Frame[length:])))]
+}
+
 // A Wire is one connection to one server, as the ZooKeeper client sees it. It observes the
 // negotiated timeout, which the client does not expose, and when each packet was answered,
 // from which the deadline is computed. It also bounds the handshake, for which the client
