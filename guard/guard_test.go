@@ -270,6 +270,7 @@ func TestKilledHoldersHandOverInAFractionOfTheSessionTimeout(t *testing.T) {
 		p := hold(t, task{Servers: servers, Timeout: *session})
 		granted := make(chan time.Time, 1)
 		go func() {
+			defer close(granted)
 			hold, err := mu.Lock(t.Context())
 			if err == nil {
 				granted <- time.Now()
@@ -277,7 +278,6 @@ func TestKilledHoldersHandOverInAFractionOfTheSessionTimeout(t *testing.T) {
 			}
 			if err != nil {
 				t.Error(err)
-				close(granted)
 			}
 		}()
 		require.Eventually(t, func() bool {
@@ -288,6 +288,7 @@ func TestKilledHoldersHandOverInAFractionOfTheSessionTimeout(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, p.Signal(os.Kill))
 		took = append(took, (<-granted).Sub(began))
+		<-granted    // the waiter has released the lock
 		_ = p.Wait() // it was killed
 	}
 	slices.Sort(took)

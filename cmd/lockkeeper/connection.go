@@ -29,7 +29,8 @@ type connection struct {
 	sessionTimeout time.Duration // to request
 	connectTimeout time.Duration // bounds the wait for a session
 	authFile       string
-	certificates   certificates // to a lock service too
+	certificates   certificates  // to a lock service too
+	guard          recipes.Guard // nil: none
 }
 
 // addFlags adds the flags to a command.
@@ -110,6 +111,7 @@ func (c *connection) connect(ctx context.Context, owner string, stderr io.Writer
 		Owner:          owner,
 		Auth:           auth,
 		TLS:            encryption,
+		Guard:          c.guard,
 		Logger:         slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	switch {
@@ -119,6 +121,8 @@ func (c *connection) connect(ctx context.Context, owner string, stderr io.Writer
 		return nil, &statusError{statusFailed, err}
 	case bounded.Err() != nil:
 		return nil, &statusError{statusUnavailable, err}
+	case c.guard != nil:
+		return nil, &statusError{statusInternal, err}
 	}
 	return nil, usageErrorf("%w", err) // Connect checks the arguments that this command does not
 }

@@ -20,6 +20,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/child"
 )
 
 // A devServer is a dev command that runs in this process.
@@ -329,6 +331,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(mainVariable) != "" {
 		main()
 	}
+	child.Main()
 	os.Exit(m.Run())
 }
 

@@ -12,9 +12,12 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+
+	"github.com/lockkeeper/lockkeeper/internal/guardian"
 )
 
 func main() {
+	guardian.Main(nil)
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 	// The first signal starts an orderly end. A second one kills the process, unless the
 	// command handles signals itself.

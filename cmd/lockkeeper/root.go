@@ -12,7 +12,7 @@ import (
 
 // commands returns the commands. Each is built by a function in a file of its name.
 func commands() []*cobra.Command {
-	return []*cobra.Command{newRun(), newLs(), newShow(), newWatch(), newRelease(), newResize(), newDoctor(), newDemo(), newDev(), newServe(), newVersion()}
+	return []*cobra.Command{newRun(), newLs(), newShow(), newWatch(), newRelease(), newResize(), newDoctor(), newGuard(), newDemo(), newDev(), newServe(), newVersion()}
 }
 
 // newRoot returns the command tree.

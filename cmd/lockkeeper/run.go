@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockkeeper/lockkeeper/internal/guardian"
 	"github.com/lockkeeper/lockkeeper/service/client"
 )
 
@@ -49,6 +50,10 @@ the session timeout later, before ZooKeeper can grant the lock to another client
 exception is a loss that the client cannot see before it has happened: an operator
 deleted the node, or this machine was paused. A process that leaves the process group is
 not killed. Only a resource that checks the token is safe in these cases.
+
+With --guard, a second process of lockkeeper waits for the death of the first one. It then kills the
+process group, waits until all of it has ended, and closes the session: the next holder need not
+wait for the session timeout. It connects without TLS, and needs Linux 5.4.
 
 With --hand-over-to, the candidate with that label leads next when the command has ended,
 whatever its position: those ahead of it yield once. If there is no such candidate, the
@@ -90,6 +95,7 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 	flags.DurationVar(&args.wait, "wait", 0, "give up after this time (default: wait without a bound)")
 	flags.BoolVar(&args.try, "try", false, "do not wait if another client holds the lock or waits for it")
 	flags.StringVar(&args.successor, "hand-over-to", "", "`label` of the candidate that is to lead after the command (default: the\nnext one in the queue)")
+	flags.BoolVar(&args.guarded, "guard", false, "if lockkeeper is killed, kill the process group and free the lock immediately")
 	flags.StringVar(&args.owner, "owner", "", "`label` that other clients see (default: host and process id)")
 	args.connection.addFlags(cmd)
 	args.service.addFlags(cmd)
@@ -113,6 +119,14 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 	// command nor with another status. The command itself gets the default of SIGPIPE.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
+	var watcher *guardian.Guard
+	if a.guarded {
+		if watcher, err = guardian.Start(cmd.Context()); err != nil {
+			return internal(err)
+		}
+		defer func() { _ = watcher.Close() }() // it never fails
+		a.connection.guard = watcher
+	}
 	g, err := a.connect(cmd)
 	if err != nil {
 		return interrupted(cmd.Context(), signals, err)
@@ -131,7 +145,7 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 		"LOCKKEEPER_TOKEN="+strings.Join(tokens, "\n"),
 		"LOCKKEEPER_OWNER="+g.Owner(),
 		"LOCKKEEPER_PATH="+strings.Join(paths, "\n"))
-	s := &supervisor{hold: h, cmd: child, signals: signals, stderr: cmd.ErrOrStderr()}
+	s := &supervisor{hold: h, cmd: child, signals: signals, stderr: cmd.ErrOrStderr(), guard: watcher}
 	return s.run()
 }
 

@@ -113,6 +113,8 @@ func TestRunWithWrongUsageExitsWithStatus64(t *testing.T) {
 		{"run -- true", "--lock or --elect is missing"},
 		{"run --lock /a --elect /b -- true", "--lock and --elect exclude each other"},
 		{"run --elect /a --try -- true", "--try applies to --lock only"},
+		{"run --lock /a --guard --ca x -- true", "--guard connects without TLS"},
+		{"run --url http://localhost --lock a/b --guard -- true", "--guard needs --servers"},
 		{"run --lock /a --try --wait 1s -- true", "--try and --wait exclude each other"},
 		{"run --lock /a --wait 0s -- true", "--wait 0s is not positive"},
 		{"run --lock /a", "the command to run is missing"},

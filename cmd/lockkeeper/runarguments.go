@@ -27,6 +27,7 @@ type runArguments struct {
 	wait       time.Duration
 	waits      bool // wait is set
 	try        bool
+	guarded    bool
 	owner      string
 	successor  string // ID of the candidate that is to lead next
 	command    []string
@@ -54,6 +55,10 @@ func (a *runArguments) check(cmd *cobra.Command) error {
 		return usageErrorf("--try applies to --lock only: a candidate waits for its turn")
 	case a.try && a.waits:
 		return usageErrorf("--try and --wait exclude each other")
+	case a.guarded && a.service.url != "":
+		return usageErrorf("--guard needs --servers: a lease of the lock service has no session")
+	case a.guarded && (a.connection.certificates.ca != "" || a.connection.certificates.cert != ""):
+		return usageErrorf("--guard connects without TLS: leave out --ca and --cert")
 	case a.waits && a.wait <= 0:
 		return usageErrorf("--wait %v is not positive: use --try", a.wait)
 	}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/guardian"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/client"
 )
@@ -25,6 +26,7 @@ type supervisor struct {
 	cmd     *exec.Cmd
 	signals <-chan os.Signal // to forward
 	stderr  io.Writer
+	guard   *guardian.Guard // nil for none
 
 	logging  sync.WaitGroup
 	terminal *os.File // that the command has in the foreground; nil if there is none
@@ -33,14 +35,15 @@ type supervisor struct {
 // run starts the command, waits for its end, and releases the hold. Its error has the exit
 // status of the command, or of a hold that was lost.
 func (s *supervisor) run() error {
+	defer s.logging.Wait() // after the release
 	ended, err := s.start()
 	if err != nil {
 		return errors.Join(err, s.release())
 	}
 	err = s.await(ended)
 	s.group().end()
+	s.killFirst(0)
 	reclaim(s.terminal)
-	defer s.logging.Wait() // after the release
 	if lost := s.hold.Err(); lost != nil {
 		_ = s.release() // its error is the loss
 		return &statusError{statusLost, fmt.Errorf("%w; the command ended with status %d", lost, statusOf(err, s.cmd))}
@@ -56,9 +59,10 @@ func (s *supervisor) run() error {
 
 // start starts the command. Its result is delivered on the channel.
 func (s *supervisor) start() (ended <-chan error, err error) {
+	s.killFirst(guardian.Unknown) // the group exists a moment before it is known
 	s.terminal = foregroundOf(s.cmd.Stdin)
 	prepare(s.cmd, s.terminal)
-	started, results := make(chan error), make(chan error, 1)
+	started, known, results := make(chan error), make(chan struct{}), make(chan error, 1)
 	go func() {
 		// Linux sends the signal for the death of the parent when this thread ends.
 		runtime.LockOSThread()
@@ -66,14 +70,36 @@ func (s *supervisor) start() (ended <-chan error, err error) {
 		err := s.cmd.Start()
 		started <- err
 		if err == nil {
+			<-known // a process that was waited for does not name its group
 			results <- s.cmd.Wait()
 		}
 	}()
 	if err := <-started; err != nil {
+		s.killFirst(0)
 		return nil, startError(err)
 	}
+	s.killFirst(s.cmd.Process.Pid)
+	close(known)
 	return results, nil
 }
+
+// killFirst has the guardian kill a process group before it closes the session. Without the guardian's answer, the command runs
+// without it: the session then expires.
+func (s *supervisor) killFirst(group int) {
+	if s.guard == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), guardTimeout)
+	defer cancel()
+	if err := s.guard.Group(ctx, group); err != nil {
+		_ = s.guard.Close() // it never fails
+		s.guard = nil
+		s.logging.Go(func() { logError(s.stderr, "run: the command runs without a guardian: %v", err) })
+	}
+}
+
+// guardTimeout bounds the wait for an answer of the guardian, which has only to read a message.
+const guardTimeout = time.Second
 
 // await waits for the end of the command. When the hold is lost, it ends the command.
 func (s *supervisor) await(ended <-chan error) error {

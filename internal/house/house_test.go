@@ -346,8 +346,8 @@ var rules = map[string]rule{
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
-		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client, connectstring, ownerlabel, protocol, queues, permits},
-		tools:   tools,
+		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client, connectstring, ownerlabel, protocol, queues, permits, guardian},
+		tools:   append(tools, child, guards),
 		because: "a command combines all packages, and its module adds the parser of commands; code that needs more is in its own module",
 	},
 	module + "/docs": {
