@@ -7,6 +7,7 @@ package guard_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"net"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/guard"
 	"github.com/lockkeeper/lockkeeper/internal/child"
+	"github.com/lockkeeper/lockkeeper/internal/testcert"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -34,11 +36,18 @@ var (
 	session = flag.Duration("guard.timeout", 10*time.Second, "with -guard.kills, the session timeout to request")
 )
 
-// withoutMain are roles whose TestMain is one that does not call guard.Main.
-const withoutMain = "LOCKKEEPER_TEST_WITHOUT_MAIN"
+// Variables that change how TestMain calls guard.Main: not at all, or with a dial function for TLS.
+const (
+	withoutMain = "LOCKKEEPER_TEST_WITHOUT_MAIN"
+	withTLS     = "LOCKKEEPER_TEST_WITH_TLS"
+)
 
 func TestMain(m *testing.M) {
-	if os.Getenv(withoutMain) == "" {
+	switch {
+	case os.Getenv(withoutMain) != "":
+	case os.Getenv(withTLS) != "":
+		guard.Main((&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext)
+	default:
 		guard.Main(nil)
 	}
 	child.Main()
@@ -239,6 +248,26 @@ func TestConnectFailsIfGuardianCannotCloseSessions(t *testing.T) {
 	sasl, _ := start(t, zktest.Options{Users: users, RequireSASL: true})
 	_, err = recipes.Connect(t.Context(), sasl.Addrs(), &recipes.Options{Guard: g, SASL: recipes.DigestMD5("app", "secret")})
 	require.ErrorContains(t, err, "it requires a login by SASL")
+}
+
+func TestServersWithTLSNeedItsDialFunctionInMain(t *testing.T) {
+	authority := testcert.NewAuthority(t)
+	ensemble, _ := start(t, zktest.Options{TLS: &tls.Config{Certificates: []tls.Certificate{authority.Issue("zk", "127.0.0.1")}}})
+	connect := func() error {
+		g, err := guard.Start(t.Context())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, g.Close()) }()
+		client, err := recipes.Connect(t.Context(), ensemble.Addrs(), &recipes.Options{
+			SessionTimeout: 20 * time.Second, Guard: g, TLS: &tls.Config{InsecureSkipVerify: true},
+		})
+		if err == nil {
+			err = client.Close()
+		}
+		return err
+	}
+	require.ErrorContains(t, connect(), "guard: rehearsal: open a session")
+	t.Setenv(withTLS, "1")
+	require.NoError(t, connect())
 }
 
 func TestDialNeedsAGuardian(t *testing.T) {

@@ -77,15 +77,10 @@ func Start(ctx context.Context) (*Guard, error) {
 	case !running.CompareAndSwap(false, true):
 		return nil, errors.New("this process has a guardian: use its Guard for all clients")
 	}
-	g, err := newGuard(ctx, startChild)
+	g, err := newGuard(ctx, startChild, func() { running.Store(false) })
 	if err != nil {
-		running.Store(false)
 		return nil, fmt.Errorf("start a guardian: %w", err)
 	}
-	context.AfterFunc(g.ctx, func() {
-		<-g.stopped
-		running.Store(false)
-	})
 	return g, nil
 }
 

@@ -26,6 +26,7 @@ type Guard struct {
 	connect func(ctx context.Context) (l *link, end func(), err error) // end waits for what connect has started
 	ctx     context.Context                                            // done when Close is called
 	cancel  context.CancelFunc
+	over    func()        // called after the end of the last guardian
 	stopped chan struct{} // closed when run has returned
 
 	mu       sync.Mutex // guards what follows
@@ -43,13 +44,15 @@ type standing struct {
 	err      error // nil if the guardian has granted it
 }
 
-// newGuard returns a Guard with its first guardian. ctx bounds only the wait for that.
-func newGuard(ctx context.Context, connect func(ctx context.Context) (*link, func(), error)) (*Guard, error) {
+// newGuard returns a Guard with its first guardian. ctx bounds only the wait for that. over is called at the end of the Guard, and
+// after an error.
+func newGuard(ctx context.Context, connect func(ctx context.Context) (*link, func(), error), over func()) (*Guard, error) {
 	l, end, err := connect(ctx)
 	if err != nil {
+		over()
 		return nil, err
 	}
-	g := &Guard{connect: connect, stopped: make(chan struct{}), changed: make(chan struct{}), sessions: map[int64]*standing{}}
+	g := &Guard{connect: connect, over: over, stopped: make(chan struct{}), changed: make(chan struct{}), sessions: map[int64]*standing{}}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.use(l)
 	go g.run(l, end)
@@ -73,6 +76,7 @@ const (
 // run waits for the end of each guardian, and starts the next one.
 func (g *Guard) run(l *link, end func()) {
 	defer close(g.stopped)
+	defer g.over()
 	for wait := firstPause; ; {
 		began := time.Now()
 		select {

@@ -152,6 +152,21 @@ func TestGuardianThatIsStoppedActsWhenItContinues(t *testing.T) {
 	requireGone(t, guardian)
 }
 
+// These sessions are in use all the same: the client has waited T/24 for the guardian.
+func TestSessionsRegisteredImmediatelyBeforeTheDeathAreClosed(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.start(task{})
+	guardian := p.pid("guardian")
+	require.NoError(t, syscall.Kill(guardian, syscall.SIGSTOP))
+	p.do("crowd " + w.Addrs()[0])
+	for range 100 {
+		p.sessions = append(p.sessions, p.number("session "))
+	}
+	p.Kill()
+	require.NoError(t, syscall.Kill(guardian, syscall.SIGCONT))
+	w.awaitClosed(p.sessions...)
+}
+
 func TestGuardianIgnoresSignalsOfTheProcessGroupAndTheTerminal(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.start(task{Sessions: 1})
@@ -165,13 +180,6 @@ func TestGuardianIgnoresSignalsOfTheProcessGroupAndTheTerminal(t *testing.T) {
 }
 
 func TestForgottenSessionIsClosedUntilTwiceItsTimeout(t *testing.T) {
-	w := newWorld(t, 1)
-	p := w.start(task{Sessions: 2})
-	p.do("forget " + itoa(int(p.sessions[0])))
-	p.do("await")
-	p.Kill()
-	w.awaitClosed(p.sessions...) // the close of a client may not have been answered
-
 	own := &parent{sessions: map[int64]*guarded{}}
 	own.guard(Session{ID: 1, Timeout: time.Minute})
 	own.guard(Session{ID: 2})
@@ -182,4 +190,11 @@ func TestForgottenSessionIsClosedUntilTwiceItsTimeout(t *testing.T) {
 	require.Len(t, alive, 2)
 	require.NotContains(t, own.sessions, int64(2))
 	require.WithinRange(t, own.sessions[1].forget, time.Now().Add(time.Minute), time.Now().Add(2*time.Minute))
+
+	w := newWorld(t, 1)
+	p := w.start(task{Sessions: 2})
+	p.do("forget " + itoa(int(p.sessions[0])))
+	p.do("await")
+	p.Kill()
+	w.awaitClosed(p.sessions...) // the close of a client may not have been answered
 }

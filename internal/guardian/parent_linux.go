@@ -142,7 +142,7 @@ func (p *parent) guard(s Session) {
 	defer p.mu.Unlock()
 	now := time.Now()
 	for id, other := range p.sessions {
-		if !other.forget.IsZero() && now.After(other.forget) {
+		if !other.forget.IsZero() && !now.Before(other.forget) {
 			delete(p.sessions, id)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/background"
 	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -129,6 +130,20 @@ func obey(ctx context.Context, g *Guard, command string) error {
 			return err
 		}
 		return g.Group(ctx, cmd.Process.Pid)
+	case "crowd": // of sessions that the guardian does not acknowledge before this process ends
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		for range 100 {
+			s := Session{Servers: strings.Fields(argument), Timeout: timeout}
+			if err := s.open(ctx, orTCP(nil), s.Servers[0]); err != nil {
+				return err
+			}
+			_ = g.Protect(ended, s.Servers, s.ID, s.Password, timeout) // it does not wait
+			fmt.Println("session", s.ID)
+		}
+		sent := make(chan struct{})
+		g.link.sends.Post(func() { close(sent) }, background.Unbounded)
+		<-sent
 	case "unknown":
 		return g.Group(ctx, Unknown)
 	case "await": // until a guardian has acknowledged the first session again

@@ -29,7 +29,7 @@ func Dial(ctx context.Context, socket string) (*Guard, error) {
 		}
 		l, err := newLink(ctx, conn.(*net.UnixConn))
 		return l, func() {}, err
-	})
+	}, func() {})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the guardian at %s: %w", socket, err)
 	}

@@ -306,7 +306,7 @@ var rules = map[string]rule{
 	},
 	guards: {
 		may:     []string{guardian},
-		tools:   []string{testify, zktest, child, recipes, lock},
+		tools:   []string{testify, zktest, child, testcert, recipes, lock},
 		because: "recipes describes the methods that it calls, and a program without a guardian does not link one",
 	},
 	zktest: {
