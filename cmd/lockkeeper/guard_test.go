@@ -110,7 +110,7 @@ func TestRunWhoseGuardianCannotCloseSessionsExitsWithStatus70(t *testing.T) {
 	keeper := startServers(t, &zktest.Options{Personality: zktest.Keeper})
 	p := startProcess(t, keeper, "run", "--guard", "--lock", "/ledger", "--", "true")
 	require.Equal(t, statusInternal, p.status())
-	require.Contains(t, p.stderr.String(), "guard: rehearsal: close a session: the server opened another session")
+	require.Contains(t, p.stderr.String(), "the server opened another session")
 }
 
 func TestSidecarClosesTheSessionOfKilledProcess(t *testing.T) {

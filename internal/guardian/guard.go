@@ -2,7 +2,7 @@
 
 // Package guardian is the engine of package guard: it closes the sessions of a process that has died.
 //
-// Reading order: session.go and closing.go for how a session is closed; message.go; deaths_linux.go, hello_linux.go and
+// Reading order: session.go, closing.go and sessions.go for how sessions are closed; message.go; deaths_linux.go, hello_linux.go and
 // parent_linux.go for the guardian's side, victims_linux.go for the processes that it kills first; link.go and guard.go for the
 // side of the process; child_linux.go and serve.go.
 package guardian

@@ -180,16 +180,15 @@ func TestGuardianIgnoresSignalsOfTheProcessGroupAndTheTerminal(t *testing.T) {
 }
 
 func TestForgottenSessionIsClosedUntilTwiceItsTimeout(t *testing.T) {
-	own := &parent{sessions: map[int64]*guarded{}}
-	own.guard(Session{ID: 1, Timeout: time.Minute})
-	own.guard(Session{ID: 2})
-	own.forget(1)
-	own.forget(2)
-	own.guard(Session{ID: 3, Timeout: time.Minute})
-	alive, _ := own.alive()
-	require.Len(t, alive, 2)
-	require.NotContains(t, own.sessions, int64(2))
-	require.WithinRange(t, own.sessions[1].forget, time.Now().Add(time.Minute), time.Now().Add(2*time.Minute))
+	own := NewSessions()
+	own.Guard(Session{ID: 1, Timeout: time.Minute})
+	own.Guard(Session{ID: 2})
+	own.Forget(1)
+	own.Forget(2)
+	own.Guard(Session{ID: 3, Timeout: time.Minute})
+	require.Len(t, own.alive(), 2)
+	require.NotContains(t, own.byID, int64(2))
+	require.WithinRange(t, own.byID[1].forget, time.Now().Add(time.Minute), time.Now().Add(2*time.Minute))
 
 	w := newWorld(t, 1)
 	p := w.start(task{Sessions: 2})

@@ -19,15 +19,10 @@ type parent struct {
 	input   lines // used by one goroutine at a time
 	serving sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
-	sessions map[int64]*guarded
-	first    *victims // to be killed before a session is closed; nil for none
-}
+	*Sessions
 
-// guarded is a session of a parent.
-type guarded struct {
-	Session
-	forget time.Time // the session has ended by then; zero while it lives
+	mu    sync.Mutex // guards what follows
+	first *victims   // to be killed before a session is closed; nil for none
 }
 
 // watch serves the process at conn until it has died, and closes its sessions then. It returns when these are closed, or
@@ -38,7 +33,7 @@ type guarded struct {
 func watch(ctx context.Context, conn *net.UnixConn, dial DialFunc) error {
 	defer func() { _ = conn.Close() }() // nothing depends on it
 	number, death, rest, err := receiveHello(ctx, conn)
-	p := &parent{dial: dial, conn: conn, sessions: map[int64]*guarded{}}
+	p := &parent{dial: dial, conn: conn, Sessions: NewSessions()}
 	if err != nil {
 		p.answer(number, err)
 		return fmt.Errorf("hello: %w", err)
@@ -61,7 +56,8 @@ func watch(ctx context.Context, conn *net.UnixConn, dial DialFunc) error {
 	}
 	// What the process sent before its death is in the buffer of the socket, whether or not another process has it open.
 	p.drain(living)
-	return p.end()
+	defer func() { p.killed().close() }()
+	return p.Close(p.dial, p.killed().kill)
 }
 
 // read handles requests until the connection ends, or its deadline is set. read has been received already.
@@ -113,9 +109,9 @@ func (p *parent) handle(ctx context.Context, m message) {
 		}
 		return
 	case guard:
-		p.guard(*s)
+		p.Guard(*s)
 	case forget:
-		p.forget(s.ID)
+		p.Forget(s.ID)
 	case group:
 		p.answer(m.Number, p.killFirst(m.Group))
 		return
@@ -137,28 +133,6 @@ func (p *parent) answer(number int64, refusal error) {
 	}
 }
 
-func (p *parent) guard(s Session) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	for id, other := range p.sessions {
-		if !other.forget.IsZero() && !now.Before(other.forget) {
-			delete(p.sessions, id)
-		}
-	}
-	p.sessions[s.ID] = &guarded{Session: s}
-}
-
-// forget has the session forgotten 2 T after its end, as the process sees it. The close of a session may not be answered, and a
-// session that was abandoned may live: both end by then.
-func (p *parent) forget(id int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.sessions[id]; s != nil && s.forget.IsZero() {
-		s.forget = time.Now().Add(2 * s.Timeout)
-	}
-}
-
 // killFirst sets the process group that is killed before a session is closed.
 func (p *parent) killFirst(id int) error {
 	v, err := newVictims(id)
@@ -170,43 +144,9 @@ func (p *parent) killFirst(id int) error {
 	return err
 }
 
-// alive returns the sessions that may exist, and what is to be killed before they are closed.
-func (p *parent) alive() (sessions []Session, first *victims) {
+// killed returns what is to be killed before a session is closed.
+func (p *parent) killed() *victims {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.sessions {
-		if s.forget.IsZero() || time.Now().Before(s.forget) {
-			sessions = append(sessions, s.Session)
-		}
-	}
-	return sessions, p.first
-}
-
-// end closes the sessions of a process that has died. It gives each up after T/2.
-func (p *parent) end() error {
-	died := time.Now()
-	sessions, first := p.alive()
-	defer first.close()
-	longest := time.Duration(0)
-	for _, s := range sessions {
-		longest = max(longest, s.Timeout)
-	}
-	bounded, cancel := context.WithDeadline(context.Background(), died.Add(longest/2))
-	defer cancel()
-	if err := first.kill(bounded); err != nil {
-		return err // what runs on may write, and so the sessions expire
-	}
-	errs := make([]error, len(sessions))
-	var all sync.WaitGroup
-	for i, s := range sessions {
-		all.Go(func() {
-			ctx, cancel := context.WithDeadline(bounded, died.Add(s.Timeout/2))
-			defer cancel()
-			if err := s.close(ctx, p.dial); err != nil {
-				errs[i] = fmt.Errorf("session 0x%x: %w", uint64(s.ID), err)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return p.first
 }

@@ -23,6 +23,9 @@ type Session struct {
 	Timeout  time.Duration `json:"timeout"` // T
 }
 
+// errNotSent is the error of requests that no server has received.
+var errNotSent = errors.New("not connected")
+
 // Causes of sessions that were not closed. No attempt follows them.
 var (
 	errGone     = errors.New("the server does not know the session: it has ended")
@@ -65,7 +68,7 @@ func (s *Session) handshake() []byte {
 func connect(ctx context.Context, dial DialFunc, server string, packets []byte) (conn net.Conn, stop func(), err error) {
 	conn, err = dial(ctx, "tcp", server)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	closed := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	stop = func() {

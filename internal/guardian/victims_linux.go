@@ -3,13 +3,11 @@
 package guardian
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -166,13 +164,8 @@ func (v *victims) isReused() (bool, error) {
 	return ends.alive > 0, err
 }
 
-// has reports whether the process with that number is in the group.
+// has reports whether the process with that number, which may be a zombie, is in the group.
 func (v *victims) has(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false // it has ended
-	}
-	// The name of the program, in parentheses, may have any characters. The state and the parent follow.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	return len(fields) > 2 && fields[2] == strconv.Itoa(v.id)
+	id, err := syscall.Getpgid(pid)
+	return err == nil && id == v.id
 }

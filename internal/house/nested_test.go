@@ -121,7 +121,7 @@ var nested = map[string]rule{
 		because: "a checker shares no code with the code that it checks",
 	},
 	proof + "/simulation": {
-		may:     []string{fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, zktest, history, tuning},
+		may:     []string{fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, guardian, zktest, history, tuning},
 		tools:   []string{checker},
 		because: "it runs the product against the in-process server, and its tests pass the histories to the checker",
 	},

@@ -72,6 +72,8 @@ func cutFewer(t *testing.T, scenarios []Scenario) {
 	cutAtEach(t, scenarios, secondCuts[:1], step)
 }
 
+func TestNoCutAtAnyFrameBreaksPromiseOfGuardians(t *testing.T) { cutFewer(t, GuardianScenarios) }
+
 func TestNoCutAtAnyFrameBreaksPromiseOfSeveralLocks(t *testing.T) {
 	cutScenarios(t, AllScenarios, secondCuts[:1])
 }

@@ -34,6 +34,7 @@ type Process struct {
 	ctx     context.Context // done when the process is closed
 	cancel  context.CancelFunc
 	working sync.WaitGroup
+	died    func() // called when it is killed; nil for none
 
 	mu       sync.Mutex       // guards what follows
 	silenced zktest.Direction // of the link, by a fault
@@ -75,7 +76,7 @@ func (w *World) process(name string, change func(*Process, *recipes.Options)) (*
 	if change != nil {
 		change(p, opts)
 	}
-	w.setTraps(p)
+	w.setTraps(name, p.link)
 	client, err := recipes.Connect(tuning.With(p.ctx, tuning.Tuning{Heartbeat: w.opts.Heartbeat}), p.servers, opts)
 	if err != nil {
 		return nil, fmt.Errorf("connect %s: %w", name, err)
@@ -181,6 +182,9 @@ func (p *Process) crash(hangUp bool) {
 		p.link.Reset()
 	} else {
 		p.link.Hold(zktest.Both)
+	}
+	if hangUp && p.died != nil {
+		p.died()
 	}
 	// Its waiting calls return. They record nothing any more.
 	p.cancel()

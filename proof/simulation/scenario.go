@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/proof/history"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // A Scenario is a short script for a few processes.
@@ -39,11 +40,11 @@ func (s Scenario) Run(v Variant, c Cut) (events []history.Event, sprung bool, er
 }
 
 // setTraps sets the cuts of a process that is about to connect.
-func (w *World) setTraps(p *Process) {
-	if w.cut.Victim != p.name {
+func (w *World) setTraps(name string, link *zktest.Link) {
+	if w.cut.Victim != name {
 		return
 	}
-	lose, other := p.link.LoseRequest, p.link.LoseReply
+	lose, other := link.LoseRequest, link.LoseReply
 	if w.cut.After {
 		lose, other = other, lose
 	}
