@@ -35,8 +35,6 @@ func (v Variant) runs(s Scenario) bool {
 	switch {
 	case v.SASL:
 		return s.Name == contention
-	case v.Keeper && slices.ContainsFunc(GuardianScenarios, func(other Scenario) bool { return other.Name == s.Name }):
-		return false // the rehearsal fails: its servers open other sessions
 	case v.Keeper:
 		return !slices.Contains(sessionKept, s.Name)
 	}
