@@ -75,10 +75,9 @@ func of(g *guardian.Guard, err error) (*Guard, error) {
 }
 
 // Serve is the guardian of every process that connects to l, until ctx is done. Then it closes l, completes the closing of
-// sessions whose process has died, leaves all others open, and returns the error of ctx. It logs sessions that could not be closed to
-// [slog.Default]. dial connects it to the servers; nil is plain TCP.
+// sessions whose process has died, leaves all others open, and returns the error of ctx. It logs what it cannot do to [slog.Default]. dial connects it to the servers; nil is plain TCP.
 func Serve(ctx context.Context, l *net.UnixListener, dial DialFunc) error {
-	return guardian.Serve(ctx, l, dial, func(err error) { slog.Warn("sessions of a dead process were not closed", "error", err) })
+	return guardian.Serve(ctx, l, dial, func(err error) { slog.Warn("guardian", "error", err) })
 }
 
 // Close kills a guardian that Start has started, and otherwise closes the connection. Sessions are then no longer guarded by the

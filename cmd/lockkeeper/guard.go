@@ -70,7 +70,7 @@ func (a *guardArguments) run(cmd *cobra.Command) error {
 		dial = (&tls.Dialer{Config: encryption}).DialContext
 	}
 	report := func(err error) {
-		logError(cmd.ErrOrStderr(), "guard: sessions of a dead process were not closed: %v", err)
+		logError(cmd.ErrOrStderr(), "guard: %v", err)
 	}
 	serve := func(ctx context.Context, l *net.UnixListener) error {
 		if err := guardian.Serve(ctx, l, dial, report); !errors.Is(err, context.Canceled) {

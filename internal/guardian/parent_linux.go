@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -34,16 +35,19 @@ func watch(ctx context.Context, conn *net.UnixConn, dial DialFunc) error {
 	defer func() { _ = conn.Close() }() // nothing depends on it
 	number, death, rest, err := receiveHello(ctx, conn)
 	p := &parent{dial: dial, conn: conn, Sessions: NewSessions()}
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil // a probe
+	case err != nil:
 		p.answer(number, err)
-		return fmt.Errorf("hello: %w", err)
+		return fmt.Errorf("register a process: %w", err)
 	}
 	defer death.close()
 	p.answer(number, nil)
 	living, died := context.WithCancel(ctx)
 	defer died()
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
-		return fmt.Errorf("hello: %w", err)
+		return fmt.Errorf("register a process: %w", err)
 	}
 	p.serving.Go(func() { p.read(living, rest) })
 
@@ -57,7 +61,10 @@ func watch(ctx context.Context, conn *net.UnixConn, dial DialFunc) error {
 	// What the process sent before its death is in the buffer of the socket, whether or not another process has it open.
 	p.drain(living)
 	defer func() { p.killed().close() }()
-	return p.Close(p.dial, p.killed().kill)
+	if err := p.Close(p.dial, p.killed().kill); err != nil {
+		return fmt.Errorf("close the sessions of a dead process: %w", err)
+	}
+	return nil
 }
 
 // read handles requests until the connection ends, or its deadline is set. read has been received already.

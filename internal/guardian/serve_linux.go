@@ -37,7 +37,8 @@ func Dial(ctx context.Context, socket string) (*Guard, error) {
 }
 
 // Serve is the guardian of each process that connects to l. When ctx is done, it closes l, closes the sessions of processes that
-// have died, leaves those of others, and returns the error of ctx. report is called with the reason why a session was not closed.
+// have died, leaves those of others, and returns the error of ctx. report is called with the reason why a session was not closed, or a process
+// not registered.
 func Serve(ctx context.Context, l *net.UnixListener, dial DialFunc, report func(error)) error {
 	var parents sync.WaitGroup
 	defer parents.Wait()
