@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,42 +23,54 @@ import (
 // listings returns how many requests have listed the children of a node.
 func (s *ensemble) listings() int { return len(s.seen(isOp("getChildren", "getChildren2"))) }
 
-// chained lets a holder and two waiters queue, each with a client, for time enough that all watch what they do. listings is how often a
-// waiter has listed the queue since it began to wait, in the order of the hand-overs.
-func chained(t *testing.T, s *ensemble) (holder *recipes.Claim, queues []*Queue, results []<-chan granted, listings *[]int) {
+// A chain is a holder and two waiters, each with a client.
+type chain struct {
+	holder   *recipes.Claim
+	queues   []*Queue // the holder's first
+	waiters  []<-chan granted
+	handed   atomic.Int32 // hand-overs
+	listings atomic.Int32 // of waiters, since they began to wait
+}
+
+func chained(t *testing.T, s *ensemble) *chain {
 	t.Helper()
-	listings = new([]int)
+	c := &chain{}
 	for range 3 {
 		opts := s.options()
-		opts.Trace = &recipes.Trace{HandedOver: func(e recipes.QueueEvent) { *listings = append(*listings, e.Listings) }}
-		queues = append(queues, newQueue(t, s.connect(opts), nil))
+		opts.Trace = &recipes.Trace{HandedOver: func(e recipes.QueueEvent) {
+			c.handed.Add(1)
+			c.listings.Add(int32(e.Listings))
+		}}
+		c.queues = append(c.queues, newQueue(t, s.connect(opts), nil))
 	}
-	holder, err := queues[0].Claim(t.Context())
+	var err error
+	c.holder, err = c.queues[0].Claim(t.Context())
 	require.NoError(t, err)
-	for _, q := range queues[1:] {
-		result := claiming(t.Context(), q)
+	for _, q := range c.queues[1:] {
+		c.waiters = append(c.waiters, claiming(t.Context(), q))
 		synctest.Wait()
-		results = append(results, result)
 	}
-	return holder, queues, results, listings
+	return c
 }
 
 func TestHandOversCostNoListing(t *testing.T) {
 	for _, wait := range []time.Duration{0, testTimeout / 8, 3 * testTimeout} {
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
-			holder, queues, results, listings := chained(t, s)
+			c := chained(t, s)
 			time.Sleep(wait)
 			before := s.listings()
-			for i, result := range results {
-				require.NoError(t, queues[i].Release(t.Context(), holder))
-				g := <-result
+			holder := c.holder
+			for i, waiter := range c.waiters {
+				require.NoError(t, c.queues[i].Release(t.Context(), holder))
+				g := <-waiter
 				require.NoError(t, g.err)
 				holder = g.claim
 			}
 			require.Equal(t, before, s.listings())
 			synctest.Wait()
-			require.Equal(t, []int{0, 0}, *listings)
+			require.EqualValues(t, 2, c.handed.Load())
+			require.Zero(t, c.listings.Load())
 		})
 	}
 }
@@ -105,22 +118,22 @@ func TestHintDoesNotGrantAWaiterWhoseNodeIsDeleted(t *testing.T) {
 	for _, wait := range []time.Duration{0, testTimeout / 8, 3 * testTimeout} {
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
-			holder, queues, results, _ := chained(t, s)
+			c := chained(t, s)
 			time.Sleep(wait)
 			waiting := s.queue()
 			own := waiting[slices.IndexFunc(waiting, func(path string) bool { return strings.HasSuffix(path, "-0000000001") })]
 			events := s.Intercept(zktest.Rule{Op: "notification", Hold: zktest.ToClient})
 			s.delete(own)
-			require.NoError(t, queues[0].Release(t.Context(), holder))
+			require.NoError(t, c.queues[0].Release(t.Context(), c.holder))
 			synctest.Wait()
 			events.Remove()
-			third := <-results[1]
+			third := <-c.waiters[1]
 			require.NoError(t, third.err)
 			synctest.Wait()
-			requireWaiting(t, results[0], "the one behind it has the claim")
+			requireWaiting(t, c.waiters[0], "the one behind it has the claim")
 			require.NoError(t, third.claim.Err())
-			require.NoError(t, queues[2].Release(t.Context(), third.claim))
-			require.NoError(t, (<-results[0]).err)
+			require.NoError(t, c.queues[2].Release(t.Context(), third.claim))
+			require.NoError(t, (<-c.waiters[0]).err)
 		})
 	}
 }
