@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockkeeper/lockkeeper/proof/history"
 )
@@ -21,6 +22,9 @@ import (
 //   - it takes several locks, and waits for another one of them;
 //   - the queue is empty, and every contender that waits was paused, partitioned or slow, or takes several locks: it joins one queue
 //     after the other.
+//
+// Paths of which one process alone was granted the lock are not judged: others lose nothing there, and a process that takes a
+// thousand locks again goes at its own pace.
 //
 // What comes after counts: how long a client takes to find a server again, to learn that it is the first, and to prove it.
 var HolderInTime = register(definition{
@@ -53,6 +57,9 @@ func (t *timeline) eachLongUnavailable(f func(path string, v interval)) {
 		return
 	}
 	for path, times := range t.unavailable() {
+		if !t.isShared(path) {
+			continue
+		}
 		for _, v := range times {
 			if v.to-v.from < t.run.Timeout {
 				break
@@ -60,6 +67,16 @@ func (t *timeline) eachLongUnavailable(f func(path string, v interval)) {
 			f(path, v)
 		}
 	}
+}
+
+// isShared reports whether several processes were granted the path.
+func (t *timeline) isShared(path string) bool {
+	process := func(h *hold) string {
+		name, _, _ := strings.Cut(h.granted.Contender, ".")
+		return name
+	}
+	holds := t.byPath[path]
+	return slices.ContainsFunc(holds, func(h *hold) bool { return process(h) != process(holds[0]) })
 }
 
 // longestUnexcused returns the most of one of several times, the longest of which is first, that nothing excuses.
