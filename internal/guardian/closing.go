@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -82,35 +83,54 @@ func Rehearse(ctx context.Context, dial DialFunc, servers []string, timeout time
 	ctx, cancel := context.WithTimeout(ctx, timeout/2)
 	defer cancel()
 	s := &Session{Timeout: timeout}
-	var failures []error
-	for i, server := range servers {
-		bounded, cancel := context.WithTimeout(ctx, timeout/8)
-		err := s.open(bounded, dial, server)
-		cancel()
+	err := inTurn(ctx, servers, timeout, func(ctx context.Context, server string) (bool, error) {
+		err := s.open(ctx, dial, server)
 		if err == nil {
 			// Through another server, if there is one: that is the harder case.
-			s.Servers = append(append(s.Servers, servers[i+1:]...), servers[:i+1]...)
-			break
+			i := slices.Index(servers, server)
+			s.Servers = slices.Concat(servers[i+1:], servers[:i+1])
 		}
-		failures = append(failures, fmt.Errorf("%s: %w", server, err))
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("rehearsal: open a session: %w", err)
 	}
-	if len(s.Servers) == 0 {
-		return fmt.Errorf("rehearsal: open a session: %w", errors.Join(failures...))
-	}
-	// One server at a time: of two that close the session, the slower one may have done so.
-	isSent := false
-	for _, server := range s.Servers {
-		bounded, cancel := context.WithTimeout(ctx, timeout/8)
-		err := s.closeOn(bounded, dial, server)
-		cancel()
-		switch {
-		case err == nil, errors.Is(err, errGone) && isSent:
-			return nil
-		case isFinal(err):
-			return fmt.Errorf("rehearsal: close a session: %s: %w", server, err)
+	isSent := false // a server may have closed the session, and not have answered yet
+	err = inTurn(ctx, s.Servers, timeout, func(ctx context.Context, server string) (bool, error) {
+		err := s.closeOn(ctx, dial, server)
+		if isSent && errors.Is(err, errGone) {
+			err = nil
 		}
 		isSent = isSent || !errors.Is(err, errNotSent)
-		failures = append(failures, fmt.Errorf("%s: %w", server, err))
+		return isFinal(err), err
+	})
+	if err != nil {
+		return fmt.Errorf("rehearsal: close a session: %w", err)
 	}
-	return fmt.Errorf("rehearsal: close a session: %w", errors.Join(failures...))
+	return nil
+}
+
+// inTurn tries one server after the other, for T/8 each, until an attempt has decided, and returns the error of that. It tries them
+// again if one has not answered in time.
+func inTurn(ctx context.Context, servers []string, timeout time.Duration, attempt func(ctx context.Context, server string) (decided bool, err error)) error {
+	for {
+		var failures []error
+		slow := false
+		for _, server := range servers {
+			bounded, cancel := context.WithTimeout(ctx, timeout/8)
+			decided, err := attempt(bounded, server)
+			slow = slow || bounded.Err() != nil
+			cancel()
+			if err != nil {
+				err = fmt.Errorf("%s: %w", server, err)
+			}
+			if decided {
+				return err
+			}
+			failures = append(failures, err)
+		}
+		if !slow || ctx.Err() != nil {
+			return errors.Join(append(failures, ctx.Err())...)
+		}
+	}
 }

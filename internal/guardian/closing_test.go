@@ -132,6 +132,16 @@ func TestRehearsalLeavesNoSession(t *testing.T) {
 	}
 }
 
+func TestSlowServerDoesNotFailTheRehearsal(t *testing.T) {
+	const timeout = 4 * time.Second
+	for _, op := range []string{"connect", "closeSession"} {
+		w := newWorld(t, 1)
+		slow := w.Intercept(zktest.Rule{Op: op, Delay: timeout / 6, Times: 1}) // its effect is immediate
+		require.NoError(t, Rehearse(t.Context(), orTCP(nil), w.Addrs(), timeout), op)
+		require.Equal(t, 1, slow.Fired())
+	}
+}
+
 func TestAttemptsEndWithTheirTime(t *testing.T) {
 	w := newWorld(t, 1)
 	s := opened(t, w)
