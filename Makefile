@@ -49,7 +49,8 @@ PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] |
 
 # Four groups run at the same time: more would overload two cores. Those that judge when holders are notified, the suite and the short
 # torture, excuse what was not scheduled, and have priority over the others. Tests that compute run beside all, at the lowest
-# priority. The priorities differ little: a busy machine would run a much lower one not at all. Each command prints its time, and a failure does not keep the others from running.
+# priority. The priorities differ little: a busy machine would run a much lower one not at all. Each command prints its time, and a
+# failure does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@proof/torture/stores/install.sh # likewise
