@@ -9,6 +9,8 @@
 //	release        released
 //	count FILE N   counted, after N times: acquire, add one to the number in the file, release
 //	session        session ID
+//	crowd KIND N   crowded, after it opened N more mutexes: with "sessions" a session for each, with "locks" a path for each
+//	cycle N        cycled NANOSECONDS, after each of them was acquired and released N times, all at the same time
 //
 // A contender can report these events at any time:
 //

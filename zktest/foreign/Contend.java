@@ -4,7 +4,13 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
@@ -147,10 +153,11 @@ public final class Contend {
         }
     }
 
-    public static void main(String[] args) throws Exception {
+    /** Opens a session. */
+    private static CuratorFramework connect(String servers) throws Exception {
         CuratorFramework client =
                 CuratorFrameworkFactory.builder()
-                        .connectString(args[1])
+                        .connectString(servers)
                         .sessionTimeoutMs(4000)
                         .connectionTimeoutMs(4000)
                         .retryPolicy(new ExponentialBackoffRetry(10, 5))
@@ -164,6 +171,11 @@ public final class Contend {
                         });
         client.start();
         client.blockUntilConnected();
+        return client;
+    }
+
+    public static void main(String[] args) throws Exception {
+        CuratorFramework client = connect(args[1]);
         Contender contender =
                 switch (args[0]) {
                     case "mutex" -> new Mutex(new InterProcessMutex(client, args[2]));
@@ -177,7 +189,7 @@ public final class Contend {
                 };
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-            report(execute(client, contender, line.split(" ")));
+            report(execute(args, client, contender, line.split(" ")));
         }
         client.close();
     }
@@ -186,7 +198,33 @@ public final class Contend {
         System.out.println("= " + event);
     }
 
-    private static String execute(CuratorFramework client, Contender contender, String[] command) throws Exception {
+    /** The mutexes of a crowd. */
+    private static final List<Mutex> crowd = new ArrayList<>();
+
+    /** Acquires and releases each mutex of the crowd n times, all at the same time, and returns how long that took. */
+    private static long cycle(int n) throws Exception {
+        List<Callable<Void>> cycles = new ArrayList<>();
+        for (Mutex mutex : crowd) {
+            cycles.add(
+                    () -> {
+                        for (int i = 0; i < n; i++) {
+                            mutex.acquire();
+                            mutex.release();
+                        }
+                        return null;
+                    });
+        }
+        ExecutorService threads = Executors.newFixedThreadPool(crowd.size());
+        long began = System.nanoTime();
+        for (Future<Void> ended : threads.invokeAll(cycles)) {
+            ended.get();
+        }
+        long took = System.nanoTime() - began;
+        threads.shutdown();
+        return took;
+    }
+
+    private static String execute(String[] args, CuratorFramework client, Contender contender, String[] command) throws Exception {
         switch (command[0]) {
             case "acquire":
                 contender.acquire();
@@ -205,6 +243,18 @@ public final class Contend {
                     contender.release();
                 }
                 return "counted";
+            case "crowd":
+                for (int i = 0; i < Integer.parseInt(command[2]); i++) {
+                    boolean sessions = command[1].equals("sessions");
+                    crowd.add(
+                            new Mutex(
+                                    sessions
+                                            ? new InterProcessMutex(connect(args[1]), args[2])
+                                            : new InterProcessMutex(client, args[2] + "-" + i)));
+                }
+                return "crowded";
+            case "cycle":
+                return "cycled " + cycle(Integer.parseInt(command[1]));
             case "session":
                 return "session " + client.getZookeeperClient().getZooKeeper().getSessionId();
             default:

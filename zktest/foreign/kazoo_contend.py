@@ -9,6 +9,8 @@ Package contender documents the commands and the events. If the path is missing,
 """
 
 import sys
+import threading
+import time
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
@@ -50,7 +52,24 @@ def report(event):
     sys.stdout.flush()
 
 
-def execute(client, lock, command, *args):
+def cycle(crowd, times):
+    """Acquires and releases each lock of the crowd, all at the same time, and returns how many nanoseconds that took."""
+
+    def run(lock):
+        for _ in range(times):
+            with lock:
+                pass
+
+    threads = [threading.Thread(target=run, args=(lock,)) for lock in crowd]
+    began = time.monotonic_ns()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.monotonic_ns() - began
+
+
+def execute(connect, path, client, lock, crowd, command, *args):
     if command == "acquire":
         try:
             lock.acquire()
@@ -65,6 +84,15 @@ def execute(client, lock, command, *args):
     if command == "count":
         count(lock, args[0], int(args[1]))
         return "counted"
+    if command == "crowd":
+        for i in range(int(args[1])):
+            if args[0] == "sessions":
+                crowd.append(Lock(connect(), path))
+            else:
+                crowd.append(Lock(client, "%s-%d" % (path, i)))
+        return "crowded"
+    if command == "cycle":
+        return "cycled %d" % cycle(crowd, int(args[0]))
     if command == "session":
         return "session %d" % client.client_id[0]
     raise ValueError(command)
@@ -76,12 +104,17 @@ def secured(user, password, certificate):
 
 
 def main(recipe, servers, path, *login):
-    client = KazooClient(hosts=servers, timeout=4, **(secured(*login) if login else {}))
-    client.add_listener(lambda state: report("lost") if state == KazooState.LOST else None)
-    client.start()
+    def connect():
+        client = KazooClient(hosts=servers, timeout=4, **(secured(*login) if login else {}))
+        client.add_listener(lambda state: report("lost") if state == KazooState.LOST else None)
+        client.start()
+        return client
+
+    client = connect()
     lock = RECIPES[recipe](client, path)
+    crowd = []
     for line in sys.stdin:
-        report(execute(client, lock, *line.split()))
+        report(execute(connect, path, client, lock, crowd, *line.split()))
     client.stop()
     client.close()
 
