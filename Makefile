@@ -30,7 +30,7 @@ IMAGE := set -eu; \
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: bench browser check clean clients demo demo-real evidence examples format help image kills lint release samples service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
+.PHONY: bench browser check clean clients demo demo-real evidence examples format help image kills lint performance release samples service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -203,19 +203,21 @@ tidy: ## check that every go.mod is tidy, as consumers see it: without go.work
 release: ## print what a release would change and tag (VERSION=v0.1.0; APPLY=1: commit and tag, but not push)
 	@$(RELEASE) $(if $(APPLY),-apply) '$(VERSION)'
 
-# A ratio is the rate of ours to that of the bare operation. What a client under load must not exceed is printed after
-# suite's benchmarks, with PASS or by how much it was exceeded.
-bench: ## measure lock cycles and guarded writes against bare ones, a client under load, and the lock service (BENCHTIME=2s; STRICT=1: fail over a budget)
-	@echo 'bench 1 of 5: guarded writes without a server'
-	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fencing/...
-	@$(IMAGE) echo 'bench 2 of 5: locks, and a client under load, on real servers' && \
-	cd proof/torture && go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
-	echo 'bench 3 of 5: requests of each recipe with 1,000 waiters, on a real server' && \
-	go test -v -run '^TestRecipesCostTheDocumentedRequests$$' -timeout 60m ./suite/ -cost.crowd && \
-	echo 'bench 4 of 5: guarded writes to real stores' && \
-	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fences/ && \
-	echo 'bench 5 of 5: the lock service, on a real server' && \
-	cd ../.. && $(ENSEMBLE) -n 1 -- go test -C service -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 20m .
+# The cases of proof/bench, which take an hour. Each writes a document to OUT when it has ended, so that RUN continues an
+# interrupted run; those that fail are named, and the others run. Without RUN, guards are measured, and requests of recipes with
+# 1,000 waiters are counted.
+bench: ## measure locks, ours and those of others, against the project's budgets (SHORT=1 RUN=REGEXP OUT=DIR PROFILE=1; STRICT=1: fail over a budget)
+	-@zktest/foreign/clients.sh
+	-@proof/torture/stores/install.sh
+	@set -e; $(PROCESSES) $(IMAGE) cd proof; \
+	go build -o ../bin/bench-cases ./bench; failed=; \
+	../bin/bench-cases $(if $(SHORT),-short) $(if $(RUN),-run '$(RUN)') $(if $(OUT),-out '$(abspath $(OUT))') $(if $(PROFILE),-profile) $(if $(STRICT),-strict) || failed=1; \
+	$(if $(RUN)$(SHORT),,go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ../fencing/... ./torture/fences || failed=1; \
+	go test -v -run '^TestRecipesCostTheDocumentedRequests$$' -timeout 60m ./torture/suite -cost.crowd || failed=1;) \
+	test -z "$$failed"
+
+performance: ## make docs/performance.md and its plots anew, from the documents in docs/performance
+	go run -C proof ./bench -page
 
 # With DEBIAN, it is built with the ZooKeeper of that release of Debian. Then all tests run on it with
 # ZK_TEST_IMAGE=zookeeper-local:trixie make test.

@@ -83,5 +83,5 @@
 // # What it costs
 //
 // Only the leader writes heartbeats. Clients that must not lead observe, which costs two watches for each. Each of them
-// reads each change of a value: publish addresses, not progress. docs/costs.md has the numbers.
+// reads each change of a value: publish addresses, not progress. docs/performance.md has the numbers.
 package election

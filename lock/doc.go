@@ -77,5 +77,5 @@
 //
 // # What it costs
 //
-// Keep the Mutex: an uncontended Lock and Unlock are then two requests. docs/costs.md has the other numbers.
+// Keep the Mutex: an uncontended Lock and Unlock are then two requests. docs/performance.md has the other numbers.
 package lock

@@ -139,7 +139,7 @@
 // # What it costs an ensemble
 //
 // Each session that holds writes six times in T through the quorum, however many claims it has. One that only waits
-// writes nothing. docs/costs.md has the numbers for 10, 1,000 and 100,000 clients, and the requests of each recipe.
+// writes nothing. docs/performance.md has the numbers for 10, 1,000 and 100,000 clients, and the requests of each recipe.
 // Remedies, in this order: one Client for each process; a longer T,
 // which is also how long a killed holder's claim stays taken (the servers grant 20 ticks at most, unless maxSessionTimeout is
 // set higher).
@@ -185,6 +185,6 @@
 //
 // Packages lock, election, group, schedule and barrier for what to call; package fencing for the token; package epoch for
 // state in ZooKeeper; [Options] for what can be set; [Trace] for what can be watched; docs/observability.md for metrics and
-// alerts; docs/costs.md for the requests of each recipe; docs/protocol.md for why the deadline and the join are right; then
+// alerts; docs/performance.md for the requests of each recipe; docs/protocol.md for why the deadline and the join are right; then
 // internal/deadline, internal/queue and internal/session.
 package recipes

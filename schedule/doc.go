@@ -70,5 +70,5 @@
 //
 // # What it costs
 //
-// A run costs one read and one transaction, a term one read, and a replica what a candidate costs: docs/costs.md.
+// A run costs one read and one transaction, a term one read, and a replica what a candidate costs: docs/performance.md.
 package schedule

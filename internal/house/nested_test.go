@@ -109,6 +109,14 @@ var nested = map[string]rule{
 	proof + "/release": {
 		because: "it reads go.mod files, and runs the go command",
 	},
+	proof + "/bench": {
+		may: []string{
+			docker, recipes, lock, election, epoch, service, client, zktest, child, contender, need, module + "/internal/flags",
+			stores, verdict, torture + "/pictures",
+		},
+		tools:   []string{torture + "/evidence"},
+		because: "it measures the library beside those of other projects, as programs use them",
+	},
 	proof + "/deploy": {
 		tools:   []string{promtest, zktest},
 		because: "it contains only tests: the files of service/deploy",

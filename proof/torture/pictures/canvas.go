@@ -123,9 +123,10 @@ func (c *canvas) text(x, y, size, align float64, colour color.Color, bold bool, 
 }
 
 // svg returns the picture. Arial has the same widths as the font in which they were measured.
-func (c *canvas) svg() []byte { return svg(c.Canvas) }
+func (c *canvas) svg() []byte { return SVG(c.Canvas) }
 
-func svg(c *vgsvg.Canvas) []byte {
+// SVG returns a picture whose text any browser shows in the widths for which it was drawn.
+func SVG(c *vgsvg.Canvas) []byte {
 	var b bytes.Buffer
 	_, _ = c.WriteTo(&b) // a buffer has no errors
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif"))

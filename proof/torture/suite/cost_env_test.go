@@ -135,7 +135,7 @@ func (s *costs) cost(units int, f func()) float64 {
 // A taking acquires something, and returns how it is released.
 type taking func(ctx context.Context) (release func(context.Context) error, err error)
 
-// A queued is a recipe with waiters, which is a row of the first table in docs/costs.md.
+// A queued is a recipe with waiters, which is a row of the first table in docs/performance.md.
 type queued struct {
 	name  string
 	alone bool // it never waits

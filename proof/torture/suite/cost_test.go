@@ -19,10 +19,10 @@ import (
 // costCrowd adds the columns with 1,000 waiters: that takes minutes.
 var costCrowd = flag.Bool("cost.crowd", false, "also count the requests with 1,000 waiters")
 
-// costColumns are the columns of the tables in docs/costs.md, by how many other clients there are.
+// costColumns are the columns of the tables in docs/performance.md, by how many other clients there are.
 var costColumns = []int{0, 10, 1000}
 
-// A costTable is the numbers of requests in docs/costs.md or of a measurement, by row and by the
+// A costTable is the numbers of requests in docs/performance.md or of a measurement, by row and by the
 // number of other clients.
 type costTable map[string]map[int][]float64
 
@@ -33,11 +33,11 @@ func (c costTable) add(row string, others int, requests ...float64) {
 	c[row][others] = append(c[row][others], requests...)
 }
 
-// documentedCosts reads docs/costs.md. In each table the columns after the first one belong in equal
+// documentedCosts reads docs/performance.md. In each table the columns after the first one belong in equal
 // shares to costColumns. A dash is no number.
 func documentedCosts(t *testing.T) costTable {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/costs.md")
+	page, err := os.ReadFile("../../../docs/performance.md")
 	require.NoError(t, err)
 	table := make(costTable)
 	for line := range strings.Lines(string(page)) {
@@ -113,7 +113,7 @@ func (c costTable) differences(documented costTable, others int) map[string]stri
 	return rows
 }
 
-// docs/costs.md has these numbers. A busy machine can disturb the measurement of a row, which is repeated then: a row is
+// docs/performance.md has these numbers. A busy machine can disturb the measurement of a row, which is repeated then: a row is
 // wrong if all measurements differ from it.
 func TestRecipesCostTheDocumentedRequests(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestRecipesCostTheDocumentedRequests(t *testing.T) {
 				maps.DeleteFunc(wrong, func(name, _ string) bool { return again[name] == "" })
 			}
 			rows := slices.Sorted(maps.Values(wrong))
-			require.Empty(t, rows, "docs/costs.md differs from what was measured")
+			require.Empty(t, rows, "docs/performance.md differs from what was measured")
 		})
 	}
 }

@@ -14,6 +14,20 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
+var watchCountLine = regexp.MustCompile(`(?m)^zk_watch_count\s+(\d+)$`)
+
+// watchCount returns how many watches the server has.
+func (s *env) watchCount() int {
+	s.T.Helper()
+	answer, err := s.ensemble.Servers()[0].FourLetter(s.Ctx, "mntr")
+	require.NoError(s.T, err)
+	m := watchCountLine.FindStringSubmatch(answer)
+	require.NotNil(s.T, m, answer)
+	n, err := strconv.Atoi(m[1])
+	require.NoError(s.T, err)
+	return n
+}
+
 // cons matches a line of a server's answer to "cons", which has one for each connection.
 var cons = regexp.MustCompile(`recved=(\d+),.*sid=0x([0-9a-f]+)`)
 

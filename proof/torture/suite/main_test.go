@@ -45,10 +45,6 @@ func (m withShared) Run() int {
 	stop := unscheduled.measure()
 	status := m.M.Run()
 	stop()
-	met, err := budgets.write(os.Stdout)
-	if err != nil || *strict && !met {
-		status = 1
-	}
 	if err := program.remove(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		status = 1
