@@ -146,7 +146,9 @@ func (r *round) run() error {
 	defer cancel()
 	r.Context = ctx
 	ended := make(chan error, 1)
-	go func() { ended <- r.of.round(r) }()
+	go func() {
+		labelled(ctx, ours, func() { ended <- r.of.round(r) })
+	}()
 	defer r.end()
 	select {
 	case err := <-ended:
@@ -159,6 +161,11 @@ func (r *round) run() error {
 	case <-time.After(10 * time.Second):
 	}
 	return context.Cause(ctx)
+}
+
+// labelled runs f for a library, whose name the profile has for f and for all goroutines that it starts.
+func labelled(ctx context.Context, library string, f func()) {
+	pprof.Do(ctx, pprof.Labels("library", library), func(context.Context) { f() })
 }
 
 // profileTo writes a CPU profile until stop is called. With no file it does nothing.
@@ -181,13 +188,13 @@ func profileTo(name string) (stop func(), err error) {
 
 func (b *bench) profileOf(name string) string { return filepath.Join(b.out, name+".pprof") }
 
-// top returns the functions that used most of a case's time, in all its processes.
+// top returns the functions that used most of the time of our library in a case, in all processes.
 func (b *bench) top(name string) string {
 	files, err := filepath.Glob(b.profileOf(name + "*"))
 	if err != nil {
 		return err.Error()
 	}
-	out, err := exec.Command("go", append([]string{"tool", "pprof", "-top", "-nodecount=15"}, files...)...).Output()
+	out, err := exec.Command("go", append([]string{"tool", "pprof", "-top", "-nodecount=15", "-tagfocus=library=" + ours}, files...)...).Output()
 	if err != nil {
 		return fmt.Sprintf("go tool pprof: %v", err)
 	}
@@ -281,8 +288,15 @@ func (r *round) open(libraries []library, s setup) (map[string]*opened, error) {
 		if r.bench.only != nil && !slices.Contains(r.bench.only, l.name) {
 			continue
 		}
-		o, err := l.open(r, s)
+		var o *opened
+		var err error
+		labelled(r, l.name, func() { o, err = l.open(r, s) })
 		if err == nil {
+			cycle := o.cycle
+			o.cycle = func(n int) (c cycles, err error) {
+				labelled(r, l.name, func() { c, err = cycle(n) })
+				return c, err
+			}
 			all[l.name] = o
 			r.cleanup(o.close)
 		} else if err := r.lacking(l.name, err); err != nil {

@@ -73,7 +73,7 @@ func (r *round) cycles(libraries []library, s setup) error {
 	}
 	for _, l := range libraries {
 		if all[l.name] != nil {
-			if err := r.count(l, all[l.name], min(sizes[l.name], 50)); err != nil {
+			if err := r.count(l, all[l.name], r.size(20, 5)); err != nil {
 				return fmt.Errorf("%s: %w", l.name, err)
 			}
 		}
@@ -99,36 +99,52 @@ func sized(o *opened, slice time.Duration) (n int, err error) {
 	return n, nil
 }
 
-// count counts what n cycles of each worker cost.
+// A cost is what cycles cost: packets, bytes from the servers, and allocations of this process.
+type cost struct {
+	counters
+	bytes, allocations int64
+}
+
+// count adds what one more cycle costs: the difference between many cycles and few, whose first and last ones cost the same.
 func (r *round) count(l library, o *opened, n int) error {
 	if l.own {
 		return nil
 	}
-	before, err := r.settled()
+	few, cycles, err := r.cost(o, n)
 	if err != nil {
 		return err
+	}
+	many, more, err := r.cost(o, 3*n)
+	if err != nil {
+		return err
+	}
+	per := func(few, many int64) float64 { return float64(many-few) / float64(more-cycles) }
+	r.add(l.name, "requests", per(few.received, many.received))
+	r.add(l.name, "answers", per(few.sent, many.sent))
+	if o.lock != nil {
+		r.add(l.name, "bytes", per(few.bytes, many.bytes))
+		r.add(l.name, "allocations", per(few.allocations, many.allocations))
+	}
+	return nil
+}
+
+// cost returns what n cycles of each worker cost, and the number of cycles.
+func (r *round) cost(o *opened, n int) (cost, int, error) {
+	before, err := r.settled()
+	if err != nil {
+		return cost{}, 0, err
 	}
 	var memory, memoryAfter runtime.MemStats
 	bytes := o.received.Load()
 	runtime.ReadMemStats(&memory)
 	c, err := o.cycle(n)
 	if err != nil {
-		return err
+		return cost{}, 0, err
 	}
 	runtime.ReadMemStats(&memoryAfter)
+	bytes = o.received.Load() - bytes
 	after, err := r.settled()
-	if err != nil {
-		return err
-	}
-	cost := after.minus(before)
-	per := func(v int64) float64 { return float64(v) / float64(c.n) }
-	r.add(l.name, "requests", per(cost.received))
-	r.add(l.name, "answers", per(cost.sent))
-	if o.lock != nil {
-		r.add(l.name, "bytes", per(o.received.Load()-bytes))
-		r.add(l.name, "allocations", float64(memoryAfter.Mallocs-memory.Mallocs)/float64(c.n))
-	}
-	return nil
+	return cost{after.minus(before), bytes, int64(memoryAfter.Mallocs - memory.Mallocs)}, c.n, err //nolint:gosec // far below the largest int64
 }
 
 // handOver measures one hand-over at a time. After a long wait, a proof of liveness may be due first.

@@ -53,15 +53,16 @@ var crowdProcess = child.New("crowd", func(task processTask) error {
 	r := b.round(&benchCase{name: task.Case}, task.Number, task.Servers, nil)
 	l := onZooKeeper[slices.IndexFunc(onZooKeeper, func(l library) bool { return l.name == task.Library })]
 	s := setup{sessions: task.N + 1, locks: 1, timeout: crowdQuiet, contended: true}
-	switch task.Kind {
-	case "":
-		err = r.idle(l, task.N)
-	case inOne:
+	if task.Kind == inOne {
 		s.sessions = 1
-		fallthrough
-	default:
-		err = r.crowd(l, s, task.N, task.Kind)
 	}
+	labelled(r, l.name, func() {
+		if task.Kind == "" {
+			err = r.idle(l, task.N)
+		} else {
+			err = r.crowd(l, s, task.N, task.Kind)
+		}
+	})
 	if err != nil {
 		return err
 	}
