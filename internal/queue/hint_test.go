@@ -98,16 +98,41 @@ func TestWaiterBehindOneThatGivesUpLists(t *testing.T) {
 	})
 }
 
-func TestJoinsRepeatTheLastHintOfTheirClient(t *testing.T) {
+// waited returns a claim of the queue that has waited for another client's.
+func waited(t *testing.T, s *ensemble, queue *Queue) *recipes.Claim {
+	t.Helper()
+	other := newQueue(t, s.connect(s.options()), nil)
+	holder, err := other.Claim(t.Context())
+	require.NoError(t, err)
+	result := claiming(t.Context(), queue)
+	synctest.Wait()
+	require.NoError(t, other.Release(t.Context(), holder))
+	g := <-result
+	require.NoError(t, g.err)
+	return g.claim
+}
+
+func TestUncontendedReleaseIsOneDelete(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		queue := newQueue(t, s.connect(s.options()), nil)
 		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, queue.Release(t.Context(), claim))
+		require.Len(t, s.seen(isOp("delete")), 1)
+		require.Equal(t, string(protocol.ParentData(0)), s.data("/l"))
+	})
+}
+
+func TestJoinsRepeatTheLastHintOfTheirClient(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		queue := newQueue(t, s.connect(s.options()), nil)
+		claim := waited(t, s, queue)
+		require.NoError(t, queue.Release(t.Context(), claim))
 		hint := string(protocol.ParentData(int64(claim.Token())))
 		require.Equal(t, hint, s.data("/l"))
-		_, err = queue.Claim(t.Context())
+		_, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, hint, s.data("/l"))
 	})
@@ -144,8 +169,7 @@ func TestReleaseDeletesTheNodeWhereTheParentMayNotBeWritten(t *testing.T) {
 			s := newEnsemble(t)
 			queue := newQueue(t, s.connect(s.options()), nil)
 			for range 3 {
-				claim, err := queue.Claim(t.Context())
-				require.NoError(t, err)
+				claim := waited(t, s, queue)
 				rule := s.Intercept(zktest.Rule{Op: "setData", Path: "/l", Fail: refusal})
 				require.NoError(t, queue.Release(t.Context(), claim), name)
 				require.Empty(t, s.queue())

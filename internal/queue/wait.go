@@ -277,7 +277,7 @@ func (q *Queue) Grant(ctx context.Context, s *client.Session, p *Place) (*recipe
 		Node: p.Node, Token: fencing.Token(p.Member.Czxid), Mode: p.mode, Shared: p.mode == protocol.Read || p.Member.Weight > 0,
 		Waited: p.Behind, Lists: p.lists, Asked: p.asked,
 	}
-	if !g.Shared {
+	if !g.Shared && p.Behind {
 		g.Remove = q.removal(p)
 	}
 	c, err := claim.Grant(ctx, s, g)
