@@ -225,10 +225,19 @@ func (m *member) start(ctx context.Context) error {
 	return err
 }
 
-func (m *member) pause(ctx context.Context) error {
-	c, err := m.inspect(ctx)
-	if err == nil && !c.State.Paused {
-		_, err = m.engine.cli.ContainerPause(ctx, c.ID, client.ContainerPauseOptions{})
+// pauseAttempts is how often a container is paused that could not be frozen: on a busy machine, the runtime gives up before all of its
+// processes are.
+const pauseAttempts = 5
+
+func (m *member) pause(ctx context.Context) (err error) {
+	for range pauseAttempts {
+		var c *container.InspectResponse
+		if c, err = m.inspect(ctx); err != nil || c.State.Paused {
+			return err
+		}
+		if _, err = m.engine.cli.ContainerPause(ctx, c.ID, client.ContainerPauseOptions{}); err == nil {
+			return nil
+		}
 	}
 	return err
 }

@@ -167,7 +167,8 @@ func TestInterruptionReportsWhetherAnythingIsLeft(t *testing.T) {
 // process has 8 additional waiters, 2 on each path, and 20 additional holds: more, under the race detector, starve two cores.
 var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Servers: 3, Waiters: 2, Holds: 20, Steps: true}
 
-// shortPlan has two volleys at holders and then every kind of fault: a generated plan of this length would not have both.
+// shortPlan has two volleys at holders, every kind of fault, and a holder that is partitioned while nothing else is wrong: a
+// generated plan of this length would not have all that.
 const shortPlan = `
 at 1s for 5s partition-contender holder both
 at 1.3s for 5.5s pause-contender holder
@@ -198,6 +199,7 @@ at 33.5s for 1s pause-contender 1
 at 34s for 1s kill-contender 4
 at 37s for 8s reap /torture/b
 at 46s for 2s expire-sessions 3
+at 53s for 5.5s partition-contender holder both
 `
 
 func TestShortPlanHasEveryKind(t *testing.T) {
