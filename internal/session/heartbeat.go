@@ -42,7 +42,7 @@ func (h *heartbeats) sendDueHeartbeat(now time.Time) time.Duration {
 	if granted > 0 {
 		// Timers stand still while the machine is suspended: the owner wakes more
 		// often to read the wall clock.
-		next = min(next, timeout/24, max(h.lease.Left(now), time.Millisecond))
+		next = min(next, timeout/24, max(h.lease.Left(now), 1))
 	}
 	return next
 }
