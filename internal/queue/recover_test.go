@@ -64,7 +64,10 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 					queues = append(queues, s.queue(s.loaded(recipes.Options{Dial: link.Dial, Trace: r.trace(t)}), "/b"))
 					s.take(queues[len(queues)-1])() // it knows the path, and no other contender
 				}
+				synctest.Wait() // all of that is traced
+				r.mu.Lock()
 				clear(r.granted)
+				r.mu.Unlock()
 				claim := s.holds(holder, "/b")
 				present := 1
 				early := s.crowd() // whose nodes the joins check, so that their names have no nonce
