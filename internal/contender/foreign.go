@@ -35,7 +35,7 @@ func Python(ctx context.Context, script string, args ...string) (*exec.Cmd, erro
 		return cmd
 	}
 	if out, err := command("-c", "import kazoo, puresasl").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("Kazoo for %s is %w: %w: %s", interpreter, ErrNotInstalled, err, out)
+		return nil, fmt.Errorf("%w: Kazoo for %s: %w: %s", ErrNotInstalled, interpreter, err, out)
 	}
 	return command(append([]string{script}, args...)...), nil
 }

@@ -37,7 +37,7 @@ func contend(t *testing.T, args ...string) *contender.Process {
 	t.Helper()
 	compile.Do(func() {
 		var err error
-		classes, err = os.MkdirTemp("", "foreign")
+		classes, err = os.MkdirTemp("", "foreign") //nolint:usetesting // all tests share it, and TestMain removes it
 		require.NoError(t, err)
 		compiled, missing = contender.CompileJava(t.Context(), "Contend.java", classes)
 	})
