@@ -130,7 +130,7 @@ simulate: ## try many plans of faults in fake time, cut each frame of each scena
 # 200 processes with a guardian hold a lock and are killed; it must pass on within 0.05 T each time.
 kills: ## kill holders on a real server, and print the times to the next grant in session timeouts T (KILLS=200)
 	@$(IMAGE) for t in 4s 10s; do $(ENSEMBLE) -n 1 -tick 2s -- \
-	go test -count=1 -v ./guard -run '^TestKilledHoldersHandOver' -guard.kills '$(KILLS)' -guard.timeout $$t || exit 1; done
+	go test -count=1 -v ./recipes/guard -run '^TestKilledHoldersHandOver' -guard.kills '$(KILLS)' -guard.timeout $$t || exit 1; done
 
 samples: ## run whole what make test samples on real servers: 100 stale writes to each guard, each pair of five servers killed
 	@$(PROCESSES) $(IMAGE) cd proof && \

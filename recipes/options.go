@@ -93,13 +93,13 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Guard, if not nil, closes the sessions of this process immediately after its death, so that its claims need not expire: see
-	// package guard. Connect returns an error if that would not work.
+	// package recipes/guard. Connect returns an error if that would not work.
 	Guard Guard
 
 	_ struct{}
 }
 
-// A Guard registers sessions with a guardian, which closes them when this process has died: package guard has one.
+// A Guard registers sessions with a guardian, which closes them when this process has died: package recipes/guard has one.
 type Guard interface {
 	// Rehearse returns an error if the guardian cannot close sessions on these servers.
 	Rehearse(ctx context.Context, servers []string, timeout time.Duration) error

@@ -25,7 +25,7 @@ const (
 	group      = module + "/group"
 	scheduling = module + "/schedule"
 	barriers   = module + "/barrier"
-	guards     = module + "/guard"
+	guards     = module + "/recipes/guard"
 	zktest     = module + "/zktest"
 	command    = module + "/cmd/lockkeeper"
 	child      = module + "/internal/child"
