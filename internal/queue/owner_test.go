@@ -357,3 +357,16 @@ func TestClaimGrantedJustAfterDetachmentEndsAtItsDeadline(t *testing.T) {
 		s.heal()
 	})
 }
+
+// Another goroutine has found the deadline passed before the proof, and ends grants after it.
+func TestClaimIsKeptWhoseGrantOvertakesTheEndOfAnOlderDeadline(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		require.ErrorIs(t, newest(client).EndOfGrants(claim.Deadline()), recipes.ErrDeadline, "by the clock that it has read")
+		require.NoError(t, claim.Err())
+		time.Sleep(time.Hour)
+		require.NoError(t, claim.Err())
+	})
+}

@@ -8,6 +8,6 @@
 // what ends with the session; sender.go and request.go for how a request is sent; deletion.go; heartbeat.go for the proofs that
 // the session lives; session.go for all of them; owner.go for the one goroutine that decides when.
 //
-// Each part guards its own state. A lifetime and a heartbeatState hold their mutexes while they call a nodes.Set. No other
-// mutex is held while another one is taken.
+// Each part guards its own state. A lifetime and a heartbeatState hold their mutexes while they call a nodes.Set, and the
+// set its own while it asks for the deadline. No other mutex is held while another one is taken.
 package session

@@ -61,7 +61,9 @@ func (s *Session) checkDeadline(now time.Time) {
 	if s.lease.Left(now) > 0 {
 		return
 	}
-	ended, reports := nodes.EndAll(s.Nodes.Take(), sentinel.ErrDeadline)
+	// A proof and a grant may have come since: a session that only waits is always past its deadline.
+	grants := s.Nodes.TakeIf(func() bool { return s.lease.Left(time.Now()) <= 0 })
+	ended, reports := nodes.EndAll(grants, sentinel.ErrDeadline)
 	for i, n := range ended {
 		s.DeleteLater(n)
 		reports[i]()

@@ -64,21 +64,25 @@ func (s *Set) Ungrant(n *Node) {
 	delete(s.grants, n)
 }
 
-// Take removes all grants and returns them.
-func (s *Set) Take() []Grant {
+// TakeIf removes all grants and returns them, if the condition still holds when no grant can be made: it is called under the
+// set's mutex.
+func (s *Set) TakeIf(condition func() bool) []Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !condition() {
+		return nil
+	}
 	return s.take()
 }
 
-// take is Take for a caller that holds mu.
+// take removes all grants and returns them. The caller holds mu.
 func (s *Set) take() []Grant {
 	grants := slices.Collect(maps.Values(s.grants))
 	clear(s.grants)
 	return grants
 }
 
-// End is Take for a session that is over; from then on Grant fails with cause. expired reports that the ensemble has deleted
+// End is TakeIf for a session that is over; from then on Grant fails with cause. expired reports that the ensemble has deleted
 // the session's nodes.
 func (s *Set) End(cause error, expired bool) []Grant {
 	s.mu.Lock()

@@ -271,7 +271,7 @@ func TestNodeIsLostOnceAndOnlyWhileItIsHeld(t *testing.T) {
 	require.True(t, was)
 	require.False(t, first)
 	require.ErrorIs(t, s.Grant(n, &grant{}, start), sentinel.ErrDeleted, "not even when its deletion is confirmed")
-	require.Empty(t, s.Take())
+	require.Empty(t, s.TakeIf(func() bool { return true }))
 }
 
 func TestGrantsEndWithTheirSession(t *testing.T) {
@@ -280,8 +280,9 @@ func TestGrantsEndWithTheirSession(t *testing.T) {
 	require.NoError(t, s.Grant(a, ended, start))
 	require.NoError(t, s.Grant(b, &grant{}, start.Add(time.Second)))
 	require.Equal(t, map[string]Usage{"/l": {Granted: 2, Oldest: start}}, s.Usage())
-	taken := s.Take()
-	require.Empty(t, s.Take())
+	require.Empty(t, s.TakeIf(func() bool { return false }))
+	taken := s.TakeIf(func() bool { return true })
+	require.Empty(t, s.TakeIf(func() bool { return true }))
 	nodes, reports := EndAll(taken, sentinel.ErrDeadline)
 	require.Equal(t, []*Node{b}, nodes)
 	require.Len(t, reports, 1)
