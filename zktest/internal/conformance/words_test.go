@@ -64,8 +64,8 @@ func TestFourLetterWordsHaveSameForm(t *testing.T) {
 	for word, in := range map[string]func(string) string{
 		"ruok": strings.Clone,
 		"isro": strings.Clone,
-		"srvr": normalize,
-		"stat": normalize,
+		"srvr": normalizeOutstanding,
+		"stat": normalizeOutstanding,
 		"conf": func(text string) string { return normalize(folder.ReplaceAllString(text, "=/folder")) },
 		"cons": func(text string) string { // the connections have no order
 			lines := strings.Split(normalize(text), "\n")
@@ -81,6 +81,12 @@ func TestFourLetterWordsHaveSameForm(t *testing.T) {
 	} {
 		t.Run(word, func(t *testing.T) { requireSame(t, wordScenario(word, in), reference, double) })
 	}
+}
+
+// normalizeOutstanding is normalize for words that report outstanding requests: ZooKeeper counts a request after it has passed it on, and
+// can report -1.
+func normalizeOutstanding(text string) string {
+	return strings.ReplaceAll(normalize(text), "Outstanding: -number", "Outstanding: number")
 }
 
 func TestFourLetterWordsReportSameWatches(t *testing.T) {
@@ -176,7 +182,7 @@ func TestConnectionWithoutHandshakeIsClosedAsInZooKeeper(t *testing.T) {
 
 func TestMntrReportsZooKeepersValuesUnderSameKeys(t *testing.T) {
 	reference, double := both(t)
-	want, got := metrics(reference.word(t, "mntr")), metrics(double.word(t, "mntr"))
+	want, got := settled(t, reference), settled(t, double)
 	require.NotEmpty(t, got)
 	for key, value := range got {
 		require.Contains(t, want, key)
@@ -208,8 +214,8 @@ func metricGrowth(t *testing.T, on server) []string {
 	})
 }
 
-// settled returns the metrics once no request is outstanding: ZooKeeper answers before it counts a request as done, and an
-// earlier test's session may still be closing.
+// settled returns the metrics once no request is outstanding: ZooKeeper answers before it counts a request as done, or has counted it at
+// all, and an earlier test's session may still be closing.
 func settled(t *testing.T, on server) map[string]string {
 	t.Helper()
 	var all map[string]string
