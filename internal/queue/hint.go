@@ -18,7 +18,7 @@ import (
 // transaction with a hint that this contender was the first, and is gone. The next contender then needs no listing.
 //
 // A waiter that gives up, and the end of a shared claim, prove nothing about the contenders ahead, and give no hint. Nor does a claim
-// whose contender has not waited: as a rule, nobody waits for it either, and the first that does lists one contender ahead.
+// whose contender has not waited: as a rule, no other contender waits for it either, and the first that does lists one contender ahead.
 func (q *Queue) removal(p *Place) claim.Removal {
 	hint := p.Member.Czxid
 	return func(ctx context.Context, s *session.Session, n *nodes.Node) (existed bool, err error) {

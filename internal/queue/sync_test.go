@@ -86,3 +86,19 @@ func TestWaiterOfServersThatAnswerNothingLeavesAfterTheTimeoutIfItMayBeTheNextAn
 		})
 	}
 }
+
+// A lease ahead is written again by each renewal.
+func TestWaiterWritesNothingWhileItsPredecessorIsWritten(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newOccupied(t)
+		result := claiming(t.Context(), newQueue(t, s.connect(s.options()), nil))
+		for range 5 {
+			time.Sleep(testTimeout)
+			s.set(another, "renewed")
+		}
+		synctest.Wait()
+		require.Empty(t, s.heartbeats())
+		s.delete(another)
+		require.NoError(t, (<-result).err)
+	})
+}

@@ -102,7 +102,7 @@ func (w *wait) passNearest(ctx context.Context) (granted bool, err error) {
 	switch {
 	case !w.decision.Granted():
 		return false, nil
-	case w.place.Candidate: // which decides by a listing whether it steps back
+	case w.place.Candidate: // which decides by a listing whether it yields
 	case known:
 		granted, err = w.place.exists(ctx, w.session)
 	case w.nearest != 0 && w.place.mode != protocol.Read && w.queue.isWritable(w.place.Tag):
@@ -115,7 +115,7 @@ func (w *wait) passNearest(ctx context.Context) (granted bool, err error) {
 // hinted reports whether the place's own node exists, and the parent's data say that the nearest member ahead was the first. The
 // two reads go out together.
 //
-// The hint must be that of the nearest member. That a later contender was the first does not suffice: of two readers ahead, the first
+// The hint must name the nearest member. That a later contender was the first does not suffice: of two readers ahead, the first
 // can be left.
 func (w *wait) hinted(ctx context.Context) (bool, error) {
 	q, s, p := w.queue, w.session, w.place
@@ -197,15 +197,14 @@ func (q *Queue) afterEvent(s *client.Session, p *Place, w *session.Watch) (await
 	if over := s.Ended(); over != nil {
 		return 0, &recipes.Error{Op: "wait", Path: p.Path, Err: over}
 	}
+	ownChanged := isClosed(p.own.fired())
+	if w.Changed() && !ownChanged {
+		return NodeChanged, nil // as each renewal of a lease ahead: it grants nothing, and needs no proof
+	}
 	if p.Member.Weight == 0 { // permits are granted by a quorum write
 		p.askProof(s)
 	}
-	switch {
-	case isClosed(p.own.fired()):
-		return listAgain, nil
-	case w.Changed():
-		return NodeChanged, nil
-	case w.Deleted():
+	if w.Deleted() && !ownChanged {
 		return nodeGone, nil
 	}
 	return listAgain, nil

@@ -107,7 +107,7 @@ func (h *heartbeats) AskProof(n *nodes.Node) *Proof {
 	return p
 }
 
-// Drop records that nobody waits for the answer.
+// Drop records that no caller waits for the answer.
 func (p *Proof) Drop() { p.asked.gone.Store(true) }
 
 // Await waits for the answer, and returns what Prove returns.

@@ -128,7 +128,7 @@ func (o *owner) abandonIfDetached(now time.Time) time.Duration {
 		o.End(ErrAbandoned)
 		return timeout
 	}
-	next := min(timeout/24, limit.Sub(now)) // a handshake that is not answered wakes nobody
+	next := min(timeout/24, limit.Sub(now)) // a handshake that is not answered wakes no goroutine
 	if since < timeout/4 {
 		next = min(next, timeout/4-since)
 	}
