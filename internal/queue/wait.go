@@ -197,14 +197,14 @@ func (q *Queue) afterEvent(s *client.Session, p *Place, w *session.Watch) (await
 	if over := s.Ended(); over != nil {
 		return 0, &recipes.Error{Op: "wait", Path: p.Path, Err: over}
 	}
-	ownChanged := isClosed(p.own.fired())
-	if w.Changed() && !ownChanged {
+	ownChanged := isClosed(p.own.fired()) // then w has perhaps not fired
+	if !ownChanged && w.Changed() {
 		return NodeChanged, nil // as each renewal of a lease ahead: it grants nothing, and needs no proof
 	}
 	if p.Member.Weight == 0 { // permits are granted by a quorum write
 		p.askProof(s)
 	}
-	if w.Deleted() && !ownChanged {
+	if !ownChanged && w.Deleted() {
 		return nodeGone, nil
 	}
 	return listAgain, nil
