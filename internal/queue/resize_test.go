@@ -4,6 +4,7 @@ package queue_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -95,6 +96,7 @@ func TestPermitsWithoutALimitFollowTheStoredOne(t *testing.T) {
 		require.NoError(s, err)
 		require.NoError(s, s.queue(client, "/l/permits").Release(s.Context(), c))
 		require.NoError(s, follower.Resize(s.Context(), 4))
+		synctest.Wait() // its watch has fired
 		limit, err = own.Limit(s.Context())
 		require.NoError(s, err)
 		require.Equal(s, 4, limit)
