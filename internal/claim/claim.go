@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
@@ -214,9 +212,7 @@ func (c *Claim) Check(ctx context.Context) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	_, err := session.RetryAs(ctx, c.session.Session, session.Holder, "check", c.Path(), func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, c.session.Check(conn, []*nodes.Node{c.node})
-	})
+	err := c.session.CheckGrouped(ctx, c.node)
 	if err == nil {
 		return nil
 	}

@@ -83,9 +83,7 @@ func writeBatch(ctx context.Context, batch []*Write) {
 		ops[i] = &zk.SetDataRequest{Path: w.Requests.path(w.Contender.Name), Data: w.data, Version: w.Contender.Version}
 	}
 	r := batch[0].Requests
-	results, err := session.Call(ctx, r.session.Session, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(ops...)
-	})
+	results, err := r.session.WriteApart(ctx, session.Ordinary, &session.Write{Operations: func() []any { return ops }})
 	if err == nil && len(results) != len(batch) {
 		err = sentinel.ErrUncertain
 	}

@@ -36,15 +36,29 @@ func (q *Queue) SessionEntry(s *client.Session, mode protocol.Mode) Entry {
 	}
 }
 
-// place chooses the name of the node, and the witness that the attempt checks. A lease has a nonce in
-// its name, and needs no witness.
+// isUncertain reports whether the attempt would check a node of another client, which may leave at any time.
+func (a *Attempt) isUncertain(s *client.Session) bool {
+	own, other := a.chooseWitness(s)
+	return own == nil && other != ""
+}
+
+// chooseWitness returns the witness that the attempt checks: a node of this session, or else the name of another client's. A lease
+// has a nonce in its name, and needs none.
+func (a *Attempt) chooseWitness(s *client.Session) (own *nodes.Node, other string) {
+	q, v := a.Queue, a.View
+	if a.Entry.Lease || v.overflowed || !a.witnessed {
+		return nil, ""
+	}
+	if own = s.Nodes.Witness(q.path, v.tag); own == nil {
+		other = q.witnesses.of(v.tag)
+	}
+	return own, other
+}
+
+// place chooses the name of the node, and the witness that the attempt checks.
 func (a *Attempt) place(s *client.Session) {
 	q, v, e := a.Queue, a.View, a.Entry
-	if !e.Lease && !v.overflowed && a.witnessed {
-		if a.witness = s.Nodes.Witness(q.path, v.tag); a.witness == nil {
-			a.other = q.witnesses.of(v.tag)
-		}
-	}
+	a.witness, a.other = a.chooseWitness(s)
 	p := newPlace(q.path, v.tag, q.Client.Nonce())
 	p.mode, p.inName, p.Above = e.mode, !a.isWitnessed(), v.highest
 	p.Prefix = protocol.NamePrefix(p.Tag, protocol.WithPriority(protocol.WithWeight(p.nameNonce(), e.Weight), e.Priority), p.mode)

@@ -18,20 +18,25 @@ import (
 
 // Send carries out the attempts, which join different queues of one client, in one transaction, and
 // records the answer in each. If it returns an error, nothing was sent.
+//
+// A single attempt may share its transaction with writes of other callers, unless it depends on what another client does: on the
+// parent's version, or on the node of another client.
 func Send(ctx context.Context, s *client.Session, attempts ...*Attempt) error {
 	var ops []any
 	ends := make([]int, len(attempts)) // of the operations of each
-	results, err := session.CallAndWait(ctx, s.Session, session.Joining, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		if ops == nil {
-			// The names are chosen as late as possible. In a burst of joins, all but the first
-			// few wait for their turn, and then have a witness in the nodes of those.
+	results, err := s.WriteGrouped(ctx, session.Joining, &session.Write{
+		Queue: attempts[0].Queue.path,
+		Alone: len(attempts) > 1 || attempts[0].Version != -1 || attempts[0].isUncertain(s),
+		// The names are chosen as late as possible. In a burst of joins, all but the first
+		// few wait for their turn, and then have a witness in the nodes of those.
+		Operations: func() []any {
 			ops = make([]any, 0, maxOperations*len(attempts))
 			for i, a := range attempts {
 				ops = a.operations(s, ops)
 				ends[i] = len(ops)
 			}
-		}
-		return transact(conn, ops)
+			return ops
+		},
 	})
 	switch {
 	case ops == nil:
@@ -55,15 +60,6 @@ func Send(ctx context.Context, s *client.Session, attempts ...*Attempt) error {
 		begin = ends[i]
 	}
 	return nil
-}
-
-// transact sends the operations of a join. A create alone needs no transaction.
-func transact(conn *zk.Conn, ops []any) ([]zk.MultiResponse, error) {
-	if create, ok := ops[0].(*zk.CreateRequest); ok && len(ops) == 1 {
-		path, err := conn.Create(create.Path, create.Data, create.Flags, create.Acl)
-		return []zk.MultiResponse{{String: path, Error: err}}, err
-	}
-	return conn.Multi(ops...)
 }
 
 // refusal returns the error of an attempt to join, of whose operations the server has refused op.

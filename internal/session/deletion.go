@@ -164,36 +164,34 @@ func (d *deletions) stillExists(ctx context.Context, p *nodes.Node) (bool, error
 	return false, nil
 }
 
-// deleteOnce sends one request to delete the node. It waits for the answer on the caller's
+// deleteOnce sends one request to delete the node, alone or with the writes of other callers. It waits for the answer on the caller's
 // goroutine, unless ctx ends within T/4. It always waits for the deletion of a named node: a request that
 // outlives its call could hit a later node of that name.
 func (d *deletions) deleteOnce(ctx context.Context, p *nodes.Node, as Role, also *zk.SetDataRequest) (written *zk.Stat, err error) {
-	request := func(conn *zk.Conn) (*zk.Stat, error) { return remove(conn, p, also) }
-	if deadline, ok := ctx.Deadline(); ok && p.Kind != nodes.Named && time.Until(deadline) < d.Timeout()/4 {
-		return CallAs(ctx, d, as, request)
+	ops := []any{&zk.DeleteRequest{Path: p.Path, Version: p.Kind.DeleteVersion()}}
+	if also != nil {
+		ops = append(ops, also)
 	}
-	return CallAndWait(ctx, d, as, request)
+	write := d.WriteGrouped
+	if deadline, ok := ctx.Deadline(); ok && p.Kind != nodes.Named && time.Until(deadline) < d.Timeout()/4 {
+		write = d.WriteApart
+	}
+	each, err := write(ctx, as, &Write{Queue: p.Parent, Operations: func() []any { return ops }})
+	switch {
+	case len(each) != 2:
+		return nil, err
+	case err == nil:
+		return each[1].Stat, nil
+	case each[0].Error == nil && each[1].Error != nil:
+		return nil, &besideError{err}
+	}
+	return nil, err
 }
 
 // A besideError is the error of the write in a transaction that deletes a node and writes another one: nothing was changed.
 type besideError struct{ error }
 
 func (e *besideError) Unwrap() error { return e.error }
-
-// remove sends the request of deleteOnce.
-func remove(conn *zk.Conn, p *nodes.Node, also *zk.SetDataRequest) (*zk.Stat, error) {
-	if also == nil {
-		return nil, conn.Delete(p.Path, p.Kind.DeleteVersion())
-	}
-	results, err := conn.Multi(&zk.DeleteRequest{Path: p.Path, Version: p.Kind.DeleteVersion()}, also)
-	switch {
-	case err == nil && len(results) == 2:
-		return results[1].Stat, nil
-	case err != nil && len(results) == 2 && results[0].Error == nil && results[1].Error != nil:
-		return nil, &besideError{err}
-	}
-	return nil, err
-}
 
 // Discard deletes the node, which its caller no longer wants. It waits for the deletion
 // while a server serves the session, for at most limit. The owner does the rest.

@@ -161,12 +161,28 @@ var errReleased = errors.New("node released during the check")
 // Check sends one quorum write that changes nothing. It succeeds if the session is alive
 // and all of checked exist; its success is a proof. It takes no turn.
 func (h *heartbeats) Check(conn *zk.Conn, checked []*nodes.Node) error {
+	return h.check(checked, func(ops []any) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
+}
+
+// CheckGrouped is Check for the holder of a node, in a transaction with the writes of other callers. It repeats the check until a
+// server has answered it, and returns no later than ctx ends.
+func (h *heartbeats) CheckGrouped(ctx context.Context, n *nodes.Node) error {
+	_, err := repeat(ctx, h.sender, "check", n.Path, func() (struct{}, error) {
+		return struct{}{}, h.check([]*nodes.Node{n}, func(ops []any) ([]zk.MultiResponse, error) {
+			return h.WriteApart(ctx, Holder, &Write{Operations: func() []any { return ops }})
+		})
+	})
+	return err
+}
+
+// check is Check for a function that sends the operations.
+func (h *heartbeats) check(checked []*nodes.Node, send func(ops []any) ([]zk.MultiResponse, error)) error {
 	if len(checked) == 0 {
 		// The leader carries out an empty transaction without checking the session.
 		return errReleased
 	}
 	for {
-		err := h.checkVersions(conn, checked)
+		err := h.checkVersions(checked, send)
 		if !errors.Is(err, errRewritten) {
 			return err
 		}
@@ -176,13 +192,13 @@ func (h *heartbeats) Check(conn *zk.Conn, checked []*nodes.Node) error {
 // errRewritten reports that the session itself had written a node since its version was read.
 var errRewritten = errors.New("node rewritten during the check")
 
-// checkVersions is one attempt of Check.
-func (h *heartbeats) checkVersions(conn *zk.Conn, checked []*nodes.Node) error {
+// checkVersions is one attempt of check.
+func (h *heartbeats) checkVersions(checked []*nodes.Node, send func(ops []any) ([]zk.MultiResponse, error)) error {
 	ops := make([]any, len(checked))
 	for i, p := range checked {
 		ops[i] = &zk.CheckVersionRequest{Path: p.Path, Version: p.Version()}
 	}
-	results, err := conn.Multi(ops...)
+	results, err := send(ops)
 	if err == nil || errors.Is(err, zk.ErrSessionExpired) {
 		return err
 	}

@@ -39,24 +39,34 @@ func CallAs[R any](ctx context.Context, of Sender, as Role, request func(*zk.Con
 }
 
 func callOnce[R any](ctx context.Context, s *sender, as Role, request func(*zk.Conn) (R, error)) (R, error) {
-	var zero R
 	mine, err := s.TakeTurn(ctx, as)
 	if err != nil {
+		var zero R
 		return zero, unsentErr{err}
 	}
+	return apart(ctx, s, mine.End, func() (R, error) {
+		value, err := request(s.conn)
+		s.endIfExpired(err)
+		return value, err
+	})
+}
+
+// apart runs one request on a goroutine of the session, and returns no later than ctx ends. It calls end once the request has been
+// answered, or if it is not sent.
+func apart[R any](ctx context.Context, s *sender, end func(), request func() (R, error)) (R, error) {
 	type reply struct {
 		value R
 		err   error
 	}
+	var zero R
 	replies := make(chan reply, 1) // with room for a reply whose caller has returned
-	err = s.spawn(func() {
-		value, err := request(s.conn)
-		mine.End()
-		s.endIfExpired(err)
+	err := s.spawn(func() {
+		value, err := request()
+		end()
 		replies <- reply{value, err}
 	})
 	if err != nil {
-		mine.End()
+		end()
 		return zero, unsentErr{err}
 	}
 	select {
@@ -76,20 +86,17 @@ func callOnce[R any](ctx context.Context, s *sender, as Role, request func(*zk.C
 // session ends the connection if no answer comes. A request that is still in the ZooKeeper
 // client's queue when the connection ends fails T/8 later: see [dialer.failQueued].
 func CallAndWait[R any](ctx context.Context, of Sender, as Role, request func(*zk.Conn) (R, error)) (R, error) {
-	s := of.self()
-	mine, err := s.TakeTurn(ctx, as)
-	if err != nil {
-		var zero R
-		return zero, unsentErr{err}
-	}
-	return CallInTurn(ctx, s, as, mine, request)
+	return callAndWait(ctx, of.self(), as, backOff{}, request)
 }
 
-// CallInTurn is CallAndWait for a caller that has taken a turn. It ends the turn.
-func CallInTurn[R any](ctx context.Context, of Sender, as Role, mine Turn, request func(*zk.Conn) (R, error)) (R, error) {
-	s := of.self()
-	for pause := (backOff{}); ; {
+// callAndWait is CallAndWait for a request that was refused before, as often as pause says.
+func callAndWait[R any](ctx context.Context, s *sender, as Role, pause backOff, request func(*zk.Conn) (R, error)) (R, error) {
+	for {
 		var zero R
+		mine, err := s.TakeTurn(ctx, as)
+		if err != nil {
+			return zero, unsentErr{err}
+		}
 		if err := s.begin(); err != nil {
 			mine.End()
 			return zero, unsentErr{err}
@@ -102,9 +109,6 @@ func CallInTurn[R any](ctx context.Context, of Sender, as Role, mine Turn, reque
 			return value, err
 		}
 		if err := pause.wait(ctx, s, err); err != nil {
-			return zero, unsentErr{err}
-		}
-		if mine, err = s.TakeTurn(ctx, as); err != nil {
 			return zero, unsentErr{err}
 		}
 	}
@@ -120,9 +124,13 @@ const maxOdd = 3
 
 // RetryAs is Retry for a caller of that role.
 func RetryAs[R any](ctx context.Context, of Sender, as Role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
-	s := of.self()
+	return repeat(ctx, of.self(), op, path, func() (R, error) { return CallAs(ctx, of, as, request) })
+}
+
+// repeat is Retry for a function that sends the request.
+func repeat[R any](ctx context.Context, s *sender, op, path string, send func() (R, error)) (R, error) {
 	for odd := 0; ; {
-		r, err := CallAs(ctx, s, as, request)
+		r, err := send()
 		if err == nil {
 			return r, nil
 		}

@@ -22,6 +22,7 @@ type sender struct {
 	conn   *zk.Conn
 	lease  *deadline.Lease
 	turns  turns
+	groups groups
 	alarm  *background.Alarm // wakes the owner
 }
 

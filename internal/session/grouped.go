@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"container/list"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A group is one transaction with the writes of several callers. These bounds keep it far below the size of packet over which a
+// server drops the connection, as those of a heartbeat do.
+const (
+	maxGrouped      = 64 // operations
+	maxGroupedBytes = 64 << 10
+)
+
+// A Write is the operations of one caller, which are carried out together or not at all.
+type Write struct {
+	// Queue is the path of the queue that the operations join or leave. A group has one write of each queue: the reply to a join
+	// shows the queue as the join left it, and no write removes what another one of the group checks. It is empty for
+	// operations that neither create nor delete a node.
+	Queue string
+
+	// Alone is set for a write that a server is likely to refuse, or that is not grouped for another reason.
+	Alone bool
+
+	// Operations is called once, as late as possible, and then must not be nil.
+	Operations func() []any
+
+	as       Role
+	ops      []any
+	told     chan told     // with room for one
+	in       *list.Element // of groups.pending, nil if the write is not pending
+	isolated bool          // a server has refused a write of the queue
+
+	each []zk.MultiResponse // the answer: as many as there are operations, or none
+	err  error
+}
+
+// told is what the caller of a pending write is to do.
+type told int
+
+const (
+	answered  told = iota // its write was answered
+	sendGroup             // it sends the next group
+	sendAlone             // it sends its write alone, as the server has refused the group
+)
+
+// groups collect the writes of callers while a group of the session is in flight. The zero value is ready to use.
+type groups struct {
+	mu       sync.Mutex       // guards what follows
+	inFlight int              // groups that were sent and not answered
+	leading  [roles]int       // callers of that role who wait for the turn in which they send the next group
+	pending  [roles]list.List // of *Write, of callers who have come since
+	queues   map[string]bool  // those of the writes that are pending, or in a group in flight
+	refused  map[string]bool  // those of writes that a server has refused
+}
+
+// maxRefused bounds the queues that are known to be refused.
+const maxRefused = 1024
+
+// WriteGrouped sends the operations of a caller, and waits for the answer even if ctx ends in the meantime. It waits for its turn
+// and for a server no longer than ctx. While no group is in flight, it sends them immediately; otherwise they share a transaction
+// with the writes of other callers, which is sent once that group is answered.
+//
+// A transaction that the server refuses changes nothing, and each of its writes is then sent alone. The next writes of the queue
+// that was refused stay alone until one is carried out. If the outcome of a transaction is unknown, so is that of each of its writes.
+func (s *sender) WriteGrouped(ctx context.Context, as Role, w *Write) ([]zk.MultiResponse, error) {
+	w.as = as
+	leads, grouped := s.groups.arrive(w)
+	if !grouped {
+		return s.writeAlone(ctx, w)
+	}
+	next := sendGroup
+	if !leads {
+		var err error
+		select {
+		case next = <-w.told:
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-s.ctx.Done():
+			err = s.Ended()
+		}
+		if err != nil {
+			if s.groups.leave(w) {
+				return nil, unsentErr{err}
+			}
+			next = <-w.told
+		}
+	}
+	if next == sendGroup {
+		next = s.writeGroup(ctx, w)
+	}
+	if next == sendAlone {
+		return s.writeAlone(ctx, w)
+	}
+	return w.each, w.err
+}
+
+// WriteApart is WriteGrouped for a caller that returns no later than ctx ends. The outcome of its write may then be unknown.
+func (s *sender) WriteApart(ctx context.Context, as Role, w *Write) ([]zk.MultiResponse, error) {
+	if err := s.awaitAttached(ctx); err != nil {
+		return nil, unsentErr{err}
+	}
+	return apart(ctx, s, func() {}, func() ([]zk.MultiResponse, error) { return s.WriteGrouped(ctx, as, w) })
+}
+
+// writeAlone sends the operations of one caller in a transaction of their own.
+func (s *sender) writeAlone(ctx context.Context, w *Write) ([]zk.MultiResponse, error) {
+	pause := backOff{}
+	if w.err != nil { // of its group
+		if err := pause.wait(ctx, s, w.err); err != nil {
+			return nil, unsentErr{err}
+		}
+	}
+	each, err := callAndWait(ctx, s, w.as, pause, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return transact(conn, w.operations())
+	})
+	if w.isolated && err == nil {
+		s.groups.readmit(w.Queue)
+	}
+	return each, err
+}
+
+// writeGroup waits for a turn, and sends the write with those that are pending by then.
+func (s *sender) writeGroup(ctx context.Context, first *Write) told {
+	mine, err := s.TakeTurn(ctx, first.as)
+	if err != nil {
+		first.err = unsentErr{err}
+		s.groups.resign(first)
+		return answered
+	}
+	group, ops := s.groups.compose(first)
+	defer s.groups.end(group)
+	next := s.sendGroup(mine, group, ops)
+	for _, w := range group[1:] {
+		w.told <- next
+	}
+	return next
+}
+
+// sendGroup sends a group once, and returns what the callers of its writes do.
+func (s *sender) sendGroup(mine Turn, group []*Write, ops []any) told {
+	defer mine.End()
+	if err := s.begin(); err != nil {
+		return answer(group, nil, unsentErr{err})
+	}
+	each, err := transact(s.conn, ops)
+	s.finish()
+	s.endIfExpired(err)
+	refused := slices.IndexFunc(each, func(r zk.MultiResponse) bool { return r.Error != nil })
+	switch {
+	case refused >= 0 && len(group) > 1:
+		s.groups.isolate(group, refused)
+		return sendAlone
+	case s.mayResend(err): // each caller waits for an overloaded server as long as its ctx allows
+		answer(group, nil, err)
+		return sendAlone
+	}
+	return answer(group, each, err)
+}
+
+// answer passes the answer to a group on to its writes.
+func answer(group []*Write, each []zk.MultiResponse, err error) told {
+	begin := 0
+	for _, w := range group {
+		end := begin + len(w.ops)
+		if w.err = err; end <= len(each) {
+			w.each = each[begin:end]
+		}
+		begin = end
+	}
+	return answered
+}
+
+// transact sends operations. A single create or delete needs no transaction.
+func transact(conn *zk.Conn, ops []any) ([]zk.MultiResponse, error) {
+	if len(ops) == 1 {
+		switch op := ops[0].(type) {
+		case *zk.CreateRequest:
+			path, err := conn.Create(op.Path, op.Data, op.Flags, op.Acl)
+			return []zk.MultiResponse{{String: path, Error: err}}, err
+		case *zk.DeleteRequest:
+			err := conn.Delete(op.Path, op.Version)
+			return []zk.MultiResponse{{Error: err}}, err
+		}
+	}
+	return conn.Multi(ops...)
+}
+
+// operations returns the operations, and determines them at the first call.
+func (w *Write) operations() []any {
+	if w.ops == nil {
+		w.ops = w.Operations()
+	}
+	return w.ops
+}
+
+// bytes returns no less than the size of the operations in a request.
+func (w *Write) bytes() (size int) {
+	for _, op := range w.operations() {
+		size += 64 // more than the numbers and lengths take
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			size += len(op.Path) + len(op.Data)
+			for _, acl := range op.Acl {
+				size += len(acl.Scheme) + len(acl.ID) + 12
+			}
+		case *zk.SetDataRequest:
+			size += len(op.Path) + len(op.Data)
+		case *zk.DeleteRequest:
+			size += len(op.Path)
+		case *zk.CheckVersionRequest:
+			size += len(op.Path)
+		}
+	}
+	return size
+}
+
+// arrive reports whether the write is sent in a group, and whether its caller is the one that sends it. If not, it is pending.
+func (g *groups) arrive(w *Write) (leads, grouped bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w.isolated = g.refused[w.Queue]
+	// A burst of joins in one queue does not wait: no two of them fit into one group.
+	if w.Alone || w.isolated || g.queues[w.Queue] {
+		return false, false
+	}
+	if w.Queue != "" {
+		if g.queues == nil {
+			g.queues = make(map[string]bool)
+		}
+		g.queues[w.Queue] = true
+	}
+	if g.inFlight == 0 && !g.isLed(w.as) {
+		g.leading[w.as]++
+		return true, true
+	}
+	w.told = make(chan told, 1)
+	w.in = g.pending[w.as].PushBack(w)
+	return false, true
+}
+
+// isLed reports whether a caller of that role is about to send a group, or one that has its turn before. The caller holds mu.
+func (g *groups) isLed(as Role) bool {
+	return slices.ContainsFunc(g.leading[as:], func(n int) bool { return n > 0 })
+}
+
+// leave reports whether the write was pending until now.
+func (g *groups) leave(w *Write) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if w.in == nil {
+		return false
+	}
+	g.take(w)
+	delete(g.queues, w.Queue)
+	return true
+}
+
+// take makes the write no longer pending. The caller holds mu.
+func (g *groups) take(w *Write) {
+	g.pending[w.as].Remove(w.in)
+	w.in = nil
+}
+
+// next returns the pending write that comes first, nil if there is none. The caller holds mu.
+func (g *groups) next() *Write {
+	for as := Holder; as >= Joining; as-- {
+		if e := g.pending[as].Front(); e != nil {
+			return e.Value.(*Write)
+		}
+	}
+	return nil
+}
+
+// passOn makes the caller of the first pending write send the next group, unless another one is about to. The caller holds mu.
+func (g *groups) passOn() {
+	if w := g.next(); w != nil && !g.isLed(w.as) {
+		g.take(w)
+		g.lead(w)
+	}
+}
+
+// lead makes the caller of a write that was pending send the next group. The caller holds mu.
+func (g *groups) lead(w *Write) {
+	g.leading[w.as]++
+	w.told <- sendGroup
+}
+
+// resign records that the caller does not send the next group.
+func (g *groups) resign(w *Write) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.leading[w.as]--
+	delete(g.queues, w.Queue)
+	if g.inFlight == 0 {
+		g.passOn()
+	}
+}
+
+// compose begins a group, and returns it with its operations: the first write, and as many of the pending ones as fit. What does
+// not fit is sent without waiting for the answer.
+func (g *groups) compose(first *Write) (group []*Write, ops []any) {
+	group, ops = []*Write{first}, first.operations()
+	size := first.bytes()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.leading[first.as]--
+	g.inFlight++
+	defer g.passOn()
+	for len(ops) < maxGrouped {
+		w := g.next()
+		if w == nil {
+			break
+		}
+		g.take(w)
+		g.mu.Unlock() // the operations are determined by code of other packages
+		size += w.bytes()
+		g.mu.Lock()
+		if size > maxGroupedBytes || len(ops)+len(w.ops) > maxGrouped {
+			g.lead(w)
+			break
+		}
+		if len(group) == 1 {
+			ops = append(make([]any, 0, maxGrouped), ops...)
+		}
+		group, ops = append(group, w), append(ops, w.ops...)
+	}
+	return group, ops
+}
+
+// end records that a group was answered.
+func (g *groups) end(group []*Write) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, w := range group {
+		delete(g.queues, w.Queue)
+	}
+	if g.inFlight--; g.inFlight == 0 {
+		g.passOn()
+	}
+}
+
+// isolate records the queue of the write whose operation a server has refused.
+func (g *groups) isolate(group []*Write, refused int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, w := range group {
+		if refused -= len(w.ops); refused >= 0 {
+			continue
+		}
+		if w.isolated = w.Queue != ""; w.isolated {
+			if g.refused == nil || len(g.refused) == maxRefused {
+				g.refused = make(map[string]bool)
+			}
+			g.refused[w.Queue] = true
+		}
+		return
+	}
+}
+
+// readmit records that a write of the queue was carried out.
+func (g *groups) readmit(queue string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.refused, queue)
+}
