@@ -72,6 +72,9 @@ func draw(seed uint64, leases bool) Plan {
 	}
 	stream(8).nested()
 	stream(9).watches()
+	if stream(15); !leases && g.IntN(8) == 0 {
+		g.simultaneous()
+	}
 	g.plan.Keeper = stream(10).IntN(32) == 0
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return g.plan
@@ -112,6 +115,22 @@ func (g *generator) crowd() {
 	if g.IntN(2) == 0 {
 		g.add(g.between(g.plan.Timeout, g.plan.Length), "c0", "delete-crowd %d", pick(g, 1, 3, 40, 150))
 	}
+}
+
+// simultaneous has workers of two processes lock three paths each at the same instants, so that their sessions group the joins and the
+// releases.
+func (g *generator) simultaneous() {
+	paths := []string{"/g/0", "/g/1", "/g/2"}
+	t := g.plan.Timeout
+	for at := g.between(t/16, t/2); at < g.plan.Length; at += g.between(t/4, t) {
+		hold := g.between(0, t/8)
+		for process := range 2 {
+			for i, path := range paths {
+				g.add(at, fmt.Sprintf("c%d.g%d", process, i), "lock %s %v %v", path, hold, 2*t)
+			}
+		}
+	}
+	g.plan.Paths = append(slices.Clone(g.plan.Paths), paths...)
 }
 
 // worker adds the operations of one worker. Most hold for a moment, and some for longer than a session timeout.

@@ -21,7 +21,7 @@ type Scenario struct {
 func (s Scenario) Run(v Variant, c Cut) (events []history.Event, sprung bool, err error) {
 	const timeout = 4 * time.Second
 	w, err := newWorld(Options{
-		Servers: v.Servers, Timeout: timeout, Tick: timeout / 4, Reap: time.Hour, Paths: []string{lockPath, secondPath}, Flight: v.Lag + 4*defaultLatency, SASL: v.SASL, Keeper: v.Keeper,
+		Servers: v.Servers, Timeout: timeout, Tick: timeout / 4, Reap: time.Hour, Paths: []string{lockPath, secondPath, thirdPath}, Flight: v.Lag + 4*defaultLatency, SASL: v.SASL, Keeper: v.Keeper,
 		LockDelay: s.lockDelay(),
 	}, fmt.Sprintf("%s, %s, %v", s.Name, v.Name, c))
 	if err != nil {
@@ -54,5 +54,8 @@ func (w *World) setTraps(name string, link *zktest.Link) {
 	}
 }
 
-// secondPath is the path of a second lock, in scenarios that have several.
-const secondPath = "/k"
+// The paths of a second and a third lock, in scenarios that have several.
+const (
+	secondPath = "/k"
+	thirdPath  = "/m"
+)

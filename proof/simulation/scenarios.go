@@ -41,6 +41,19 @@ var Scenarios = []Scenario{
 			)
 		}
 	}},
+	{"two clients lock three paths at the same time", func(w *World) {
+		var calls []func()
+		for _, p := range w.connect("a", "b") {
+			for _, path := range []string{lockPath, secondPath, thirdPath} {
+				calls = append(calls, func() {
+					for range 2 {
+						p.must(p.do(Operation{"lock", path, w.fraction(16), 0}))
+					}
+				})
+			}
+		}
+		concurrently(calls...)
+	}},
 	{"a waiter is cancelled, and the one behind it continues to wait", func(w *World) {
 		p := w.connect("a", "b", "c")
 		w.inOrder(
