@@ -42,12 +42,15 @@ var Scenarios = []Scenario{
 		}
 	}},
 	{"two clients lock three paths at the same time", func(w *World) {
+		for _, path := range []string{secondPath, thirdPath} { // replies to joins of these do not show the parent
+			w.must(w.ensemble.Create(path, []byte("mine")))
+		}
 		var calls []func()
 		for _, p := range w.connect("a", "b") {
-			for _, path := range []string{lockPath, secondPath, thirdPath} {
+			for i, path := range []string{lockPath, secondPath, thirdPath} {
 				calls = append(calls, func() {
-					for range 2 {
-						p.must(p.do(Operation{"lock", path, w.fraction(16), 0}))
+					for range 4 { // joins and releases of different paths come at the same time
+						p.must(p.do(Operation{"lock", path, time.Duration(i) * 2 * defaultLatency, 40 * time.Second}))
 					}
 				})
 			}
