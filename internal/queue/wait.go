@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -119,18 +118,13 @@ func (w *wait) passNearest(ctx context.Context) (granted bool, err error) {
 // can be left.
 func (w *wait) hinted(ctx context.Context) (bool, error) {
 	q, s, p := w.queue, w.session, w.place
-	var hint int64
-	var reading sync.WaitGroup
-	var failed error
-	reading.Go(func() {
-		data, parent, err := s.Get(ctx, q.path)
-		if err == nil && parent.Czxid == p.Tag {
-			hint = protocol.ParseHint(data)
-		}
-		failed = err
-	})
+	parent := s.BeginGet(ctx, q.path)
 	exists, err := p.exists(ctx, s)
-	reading.Wait()
+	data, stat, failed := parent()
+	hint := int64(0)
+	if failed == nil && stat.Czxid == p.Tag {
+		hint = protocol.ParseHint(data)
+	}
 	if err == nil && !errors.Is(failed, zk.ErrNoNode) {
 		err = failed
 	}

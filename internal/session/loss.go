@@ -5,8 +5,6 @@ package session
 import (
 	"context"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
@@ -27,10 +25,7 @@ func (d *deletions) MarkOverwritten(n *nodes.Node) (was bool, cause error) {
 	cause = sentinel.ErrDeleted
 	ctx, cancel := context.WithTimeout(d.ctx, d.Timeout()/8)
 	defer cancel()
-	c, err := RetryAs(ctx, d, Holder, "read", n.Path, func(conn *zk.Conn) (c content, err error) {
-		c.data, c.stat, err = conn.Get(n.Path)
-		return c, err
-	})
+	c, err := RetryAs(ctx, d, Holder, "read", n.Path, getting(n.Path))
 	switch {
 	case err == nil && d.Nodes.Recognise(n, c.stat.Version, c.data):
 		return false, nil

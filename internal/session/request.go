@@ -54,11 +54,15 @@ func callOnce[R any](ctx context.Context, s *sender, as Role, request func(*zk.C
 // apart runs one request on a goroutine of the session, and returns no later than ctx ends. It calls end once the request has been
 // answered, or if it is not sent.
 func apart[R any](ctx context.Context, s *sender, end func(), request func() (R, error)) (R, error) {
+	return beginApart(ctx, s, end, request)()
+}
+
+// beginApart is apart for a caller that does something else before it waits for the answer.
+func beginApart[R any](ctx context.Context, s *sender, end func(), request func() (R, error)) (await func() (R, error)) {
 	type reply struct {
 		value R
 		err   error
 	}
-	var zero R
 	replies := make(chan reply, 1) // with room for a reply whose caller has returned
 	err := s.spawn(func() {
 		value, err := request()
@@ -67,13 +71,16 @@ func apart[R any](ctx context.Context, s *sender, end func(), request func() (R,
 	})
 	if err != nil {
 		end()
-		return zero, unsentErr{err}
+		replies <- reply{err: unsentErr{err}}
 	}
-	select {
-	case r := <-replies:
-		return r.value, r.err
-	case <-ctx.Done():
-		return zero, fmt.Errorf("%w: %w", sentinel.ErrUncertain, ctx.Err())
+	return func() (R, error) {
+		select {
+		case r := <-replies:
+			return r.value, r.err
+		case <-ctx.Done():
+			var zero R
+			return zero, fmt.Errorf("%w: %w", sentinel.ErrUncertain, ctx.Err())
+		}
 	}
 }
 
@@ -191,11 +198,30 @@ type content struct {
 
 // Get reads a node.
 func (s *sender) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	c, err := Retry(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
+	c, err := Retry(ctx, s, "read", path, getting(path))
+	return c.data, c.stat, err
+}
+
+// BeginGet is Get for a caller that sends another request before it waits for the answer.
+func (s *sender) BeginGet(ctx context.Context, path string) (await func() (data []byte, stat *zk.Stat, err error)) {
+	begun := beginApart(ctx, s, func() {}, func() (content, error) {
+		return repeat(ctx, s, "read", path, func() (content, error) { return CallAndWait(ctx, s, Ordinary, getting(path)) })
+	})
+	return func() (data []byte, stat *zk.Stat, err error) {
+		c, err := begun()
+		if err != nil && ctx.Err() != nil {
+			err = s.Fail("read", path, ctx.Err())
+		}
+		return c.data, c.stat, err
+	}
+}
+
+// getting returns the request that reads a node.
+func getting(path string) func(*zk.Conn) (content, error) {
+	return func(conn *zk.Conn) (content, error) {
 		data, stat, err := conn.Get(path)
 		return content{data: data, stat: stat}, err
-	})
-	return c.data, c.stat, err
+	}
 }
 
 // Exists reports whether a node exists. It sets no watch.

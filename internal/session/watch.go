@@ -29,8 +29,8 @@ func (s *sender) Watch(ctx context.Context, path string, kind WatchKind) (*Watch
 // first one, which may end before the answer.
 func (s *sender) setWatch(key watchKey, w *Watch) {
 	err := s.spawn(func() {
-		c, err := Retry(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (content, error) {
-			return requestWatch(conn, key)
+		c, err := repeat(s.ctx, s, "watch", key.path, func() (content, error) {
+			return CallAndWait(s.ctx, s, Ordinary, func(conn *zk.Conn) (content, error) { return requestWatch(conn, key) })
 		})
 		w.data, w.children, w.stat, w.at = c.data, c.children, c.stat, time.Now()
 		s.wasSet(key, w, err)
