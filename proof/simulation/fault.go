@@ -96,6 +96,8 @@ func (w *World) inject(text string) error {
 	switch verb {
 	case "delete-line":
 		return w.deleteQueue(arg)
+	case "join-foreign":
+		return w.ensemble.Create(arg+"/another-lock-0000000999", nil)
 	case "supersede":
 		return w.supersede(arg)
 	case "forget":

@@ -51,6 +51,7 @@ var Sweeps = []Sweep{
 	{"an operator deletes the parent under a holder, and its own client joins before it is notified", recreated{joiner: 0}.plan},
 	{"an operator deletes the parent under a holder, and another client joins before it knows", recreated{joiner: 2}.plan},
 	{"an operator deletes the parent under a holder, and a client joins that knew the holder's node", knowing},
+	{"an operator deletes the parent under a holder, and another library's contender has one name in both lives", foreign},
 	{"a leader with an epoch is paused", holder{how: "reign", at: 1, faults: "c0 pause"}.plan},
 	{"the follower of a leader with an epoch is partitioned", holder{how: "reign", at: 1, faults: "zk cut-from-leader 1"}.plan},
 }
@@ -183,6 +184,35 @@ func knowing(instant time.Duration) Plan {
 	p.add(deleted+2*step, "c3.0", "lock /a 0s 0s")
 	p.add(deleted+3*step, "c3.0", "lock /a %v 0s", t)
 	p.add(deleted+4*step, "c2.0", "lock /a 0s 0s")
+	return p
+}
+
+// foreign is a plan in which c0 holds the lock with sequence number 4, and c2 has seen the node of another library. An operator
+// deletes the parent with everything below it. In its next life, the other library gives that name again, and c3 creates three
+// nodes. Before c0 is notified, c2 joins with number 4.
+func foreign(instant time.Duration) Plan {
+	const t = sweepTimeout
+	p := Plan{
+		Options: Options{
+			Servers: 3, Timeout: t, Tick: t / 4, Heartbeat: t * 3 / 10, Sync: 5, Reap: time.Minute, Paths: []string{"/a"},
+		},
+		Processes: 4,
+		Length:    5 * t,
+	}
+	const step = t / 64
+	p.add(t/16, "c1.0", "lock /a 0s 0s")
+	p.add(t/16+step, "zk", "join-foreign /a")
+	p.add(t/16+2*step, "c2.0", "lock /a 0s 0s")
+	p.add(t/16+4*step, "c0.0", "lock /a %v 0s", 3*step)
+	p.add(t/16+5*step, "c0.1", "lock /a %v 0s", 4*t)
+	p.add(t, "c2", "delay %v", far.Round(time.Millisecond))
+	deleted := 2*t + instant
+	p.add(deleted, "zk", "delete-line /a")
+	p.add(deleted+step, "c3.0", "lock /a 0s 0s")
+	p.add(deleted+2*step, "zk", "join-foreign /a")
+	p.add(deleted+3*step, "c3.0", "lock /a 0s 0s")
+	p.add(deleted+4*step, "c3.0", "lock /a %v 0s", t)
+	p.add(deleted+5*step, "c2.0", "lock /a 0s 0s")
 	return p
 }
 
