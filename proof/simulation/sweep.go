@@ -52,6 +52,7 @@ var Sweeps = []Sweep{
 	{"an operator deletes the parent under a holder, and another client joins before it knows", recreated{joiner: 2}.plan},
 	{"an operator deletes the parent under a holder, and a client joins that knew the holder's node", knowing},
 	{"an operator deletes the parent under a holder, and another library's contender has one name in both lives", foreign},
+	{"an operator deletes the parent under a holder, and two clients join that do not know it", believing},
 	{"a leader with an epoch is paused", holder{how: "reign", at: 1, faults: "c0 pause"}.plan},
 	{"the follower of a leader with an epoch is partitioned", holder{how: "reign", at: 1, faults: "zk cut-from-leader 1"}.plan},
 }
@@ -184,6 +185,35 @@ func knowing(instant time.Duration) Plan {
 	p.add(deleted+2*step, "c3.0", "lock /a 0s 0s")
 	p.add(deleted+3*step, "c3.0", "lock /a %v 0s", t)
 	p.add(deleted+4*step, "c2.0", "lock /a 0s 0s")
+	return p
+}
+
+// believing is knowing, with a client c4 that joins in the next life too, and takes it for the former one: its node, which it deletes
+// when it is answered, has the tag of the former life. c2, whose witness is missing, lists that node.
+func believing(instant time.Duration) Plan {
+	const t = sweepTimeout
+	p := Plan{
+		Options: Options{
+			Servers: 3, Timeout: t, Tick: t / 4, Heartbeat: t * 3 / 10, Sync: 5, Reap: time.Minute, Paths: []string{"/a"},
+		},
+		Processes: 5,
+		Length:    5 * t,
+	}
+	const step = t / 64
+	p.add(t/32, "c4.0", "lock /a 0s 0s")
+	p.add(t/16, "c1.0", "lock /a %v 0s", 4*step)
+	p.add(t/16+step, "c2.0", "lock /a 0s 0s")
+	p.add(t/16+2*step, "c0.0", "lock /a 0s 0s")
+	p.add(t/16+3*step, "c0.1", "lock /a %v 0s", 4*t)
+	p.add(t, "c4", "delay %v", far.Round(time.Millisecond))
+	p.add(t, "c2", "delay %v", (far / 3).Round(time.Millisecond))
+	deleted := 2*t + instant
+	p.add(deleted, "zk", "delete-line /a")
+	p.add(deleted+step, "c3.0", "lock /a 0s 0s")
+	p.add(deleted+2*step, "c3.0", "lock /a 0s 0s")
+	p.add(deleted+3*step, "c3.0", "lock /a %v 0s", t)
+	p.add(deleted+4*step, "c4.0", "lock /a 0s 0s")
+	p.add(deleted+5*step, "c2.0", "lock /a 0s 0s")
 	return p
 }
 
