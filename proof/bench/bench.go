@@ -17,6 +17,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -38,9 +39,11 @@ type bench struct {
 	log     io.Writer
 	only    []string // libraries of a test, nil for all
 
-	zookeeper starter             // starts an ensemble
-	admins    map[string]*zk.Conn // by the address of the server
-	servers   map[string]started  // by kind and number
+	mu        sync.Mutex                          // guards admins, and closing while libraries open
+	zookeeper starter                             // starts an ensemble
+	admins    map[string]func() (*zk.Conn, error) // connect once, by the address of the server
+	servers   map[string]started                  // by kind and number
+	ensembles map[string]*docker.Ensemble         // of real servers, by their first address
 	closing   []func() error
 	step      string
 }
@@ -215,7 +218,7 @@ func (b *bench) on(n int, d *document) error {
 
 // startZooKeeper starts an ensemble of real servers. Those that are Java processes get more memory than tests need: thousands of
 // joins list the queue at the same time.
-func startZooKeeper(ctx context.Context, n int) ([]string, func() error, error) {
+func (b *bench) startZooKeeper(ctx context.Context, n int) ([]string, func() error, error) {
 	if err := os.Setenv("_JAVA_OPTIONS", "-Xmx2g"); err != nil {
 		return nil, nil, err
 	}
@@ -229,6 +232,7 @@ func startZooKeeper(ctx context.Context, n int) ([]string, func() error, error) 
 	if err != nil {
 		return nil, nil, err
 	}
+	b.ensembles[e.Addrs()[0]] = e
 	return e.Addrs(), e.Close, nil
 }
 
@@ -241,15 +245,20 @@ func (d *document) name(what string) {
 
 // admin returns the connection of an operator to a server.
 func (b *bench) admin(server string) (*zk.Conn, error) {
-	if b.admins[server] == nil {
-		conn, err := dialBare(b.ctx, server, quiet, new(traffic))
-		if err != nil {
-			return nil, err
-		}
-		b.admins[server] = conn
-		b.closing = append(b.closing, func() error { conn.Close(); return nil })
+	b.mu.Lock()
+	open := b.admins[server]
+	if open == nil {
+		open = sync.OnceValues(func() (*zk.Conn, error) { return dialBare(b.ctx, server, quiet, new(traffic)) })
+		b.admins[server] = open
+		b.closing = append(b.closing, func() error {
+			if conn, err := open(); err == nil {
+				conn.Close()
+			}
+			return nil
+		})
 	}
-	return b.admins[server], nil
+	b.mu.Unlock()
+	return open()
 }
 
 // start starts servers of a kind once. An error is returned again.
@@ -318,9 +327,11 @@ func (b *bench) close() error {
 
 // newBench returns a bench without servers.
 func newBench(ctx context.Context, out string, log io.Writer) *bench {
-	return &bench{
-		ctx: ctx, out: out, log: log, step: "0", zookeeper: startZooKeeper, admins: map[string]*zk.Conn{}, servers: map[string]started{},
+	b := &bench{
+		ctx: ctx, out: out, log: log, step: "0", admins: map[string]func() (*zk.Conn, error){}, servers: map[string]started{}, ensembles: map[string]*docker.Ensemble{},
 	}
+	b.zookeeper = b.startZooKeeper
+	return b
 }
 
 // names returns the names of opened libraries, sorted.

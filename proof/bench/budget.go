@@ -55,10 +55,16 @@ var budgets = slices.Concat(
 	onBoth(budget{what: "SIGKILL: next grant, T", of: "kill", metric: "worst T", limit: 1 + 1.5*0.2/failureTimeout.Seconds()}),
 	onBoth(budget{what: "SIGKILL with the guardian: next grant, T", of: "kill", library: guarded, metric: "worst T", limit: 0.05}),
 	onOne(budget{what: "partition: notified before the next grant, T", of: "partition", metric: "least time before the next grant T", atLeast: true, limit: 0.25}),
+	onThreeAndFive(budget{what: "service, 500 operations a second: acquire, 99th percentile, ms", of: "service-500", library: allServe, metric: "acquire p99 ms", limit: 10}),
+	onThreeAndFive(budget{what: "service, 500 operations a second: release, 99th percentile, ms", of: "service-500", library: allServe, metric: "release p99 ms", limit: 10}),
+	[]budget{
+		{what: "two of five servers killed: acquire, 99th percentile, ms", of: "service-500", servers: 5, library: twoKilled, metric: "acquire p99 ms", limit: 10},
+		{what: "two of five servers killed: release, 99th percentile, ms", of: "service-500", servers: 5, library: twoKilled, metric: "release p99 ms", limit: 10},
+	},
 	onOne(budget{what: "server lost: back, against the bare client", of: "server-lost", metric: "back s/" + bare, limit: 0.5}),
 )
 
-// guarded is our library with the guardian, which closes the session of a process that was killed. Its case is added with it.
+// guarded is our library with the guardian, which closes the session of a process that was killed.
 const guarded = ours + " with a guardian"
 
 func onOne(b budget) []budget {
@@ -74,6 +80,12 @@ func onBoth(b budget) []budget {
 	three := one[0]
 	three.servers = 3
 	return append(one, three)
+}
+
+func onThreeAndFive(b budget) []budget {
+	three, five := b, b
+	three.servers, five.servers = 3, 5
+	return []budget{three, five}
 }
 
 // An outcome is a budget with its measurement.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/recipes/guard"
 )
 
 // failureTimeout is the session timeout of the cases with failures, whose times are fractions of it.
@@ -32,18 +34,18 @@ type holderTask struct {
 	Library, Server, Path string
 }
 
-// holders acquire a lock in a process that will be killed. A library with a guardian is one more: its holder connects with the
-// option, and main begins with the guardian's own.
+// holders acquire a lock in a process that will be killed.
 var holders = map[string]struct {
 	hold func(ctx context.Context, task holderTask) error
 	next library // which waits
 }{
-	ours: {func(ctx context.Context, task holderTask) error {
-		client, err := connect(ctx, task.Server, failureTimeout, nil, nil)
-		if err == nil {
-			_, err = lockBy(ctx, client, task.Path)
+	ours: {func(ctx context.Context, task holderTask) error { return hold(ctx, task, nil) }, lockkeeper},
+	guarded: {func(ctx context.Context, task holderTask) error {
+		g, err := guard.Start(ctx)
+		if err != nil {
+			return err
 		}
-		return err
+		return hold(ctx, task, g)
 	}, lockkeeper},
 	zkLock: {func(ctx context.Context, task holderTask) error {
 		conn, err := dialBare(ctx, task.Server, failureTimeout, new(traffic))
@@ -52,6 +54,15 @@ var holders = map[string]struct {
 		}
 		return zk.NewLock(conn, task.Path, zk.WorldACL(zk.PermAll)).Lock()
 	}, goZKLock},
+}
+
+// hold acquires the lock of a task. g may be nil.
+func hold(ctx context.Context, task holderTask, g recipes.Guard) error {
+	client, err := recipes.Connect(ctx, []string{task.Server}, &recipes.Options{SessionTimeout: failureTimeout, Guard: g, Logger: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		_, err = lockBy(ctx, client, task.Path)
+	}
+	return err
 }
 
 // holder keeps a lock until its process is killed.

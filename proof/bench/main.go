@@ -35,9 +35,11 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/internal/flags"
+	"github.com/lockkeeper/lockkeeper/recipes/guard"
 )
 
 func main() {
+	guard.Main(nil)
 	child.Main()
 	if err := run(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
