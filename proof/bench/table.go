@@ -13,7 +13,7 @@ import (
 var cases = []*benchCase{
 	uncontended, oneSession, handOff8, handOff32, handOver, tryLocks, guardedWrites,
 	waiters10, waiters1000, waiters5000, burst, idleHolds, idleWaiters, runLoops,
-	killed, partitioned, serverLost, serviceCalls, serviceSteady, serviceWaiters, simulatedServer,
+	killed, partitioned, serverLost, slowWrites, serviceCalls, serviceSteady, serviceWaiters, simulatedServer,
 }
 
 // matching returns the cases whose names match, and an error that lists all names if there are none.
