@@ -11,14 +11,13 @@
 //
 // # What it does not promise
 //
-// A process that is paused, or whose machine is suspended, can act as the leader after its term was lost and before it
-// can know. Only a resource that checks the token of the [Term] is safe from that. The documentation of package recipes
-// states the conditions under which a leader is notified before another candidate leads, and what ends them.
+// A process that is paused, or whose machine is suspended, can act as the leader after its term was lost and before it can know.
+// Only a resource that checks the token of the [Term] is safe from that. Package recipes states the conditions under which a
+// leader is notified before another candidate leads.
 //
-// The leader that [Election.Leader] and [Election.Observe] return is the first candidate in the queue as one server sees
-// it. Its term may have ended already: to decide whether to obey a leader, compare tokens. There is no IsLeader method, whose
-// answer would be out of date when it returns: use [Term.Done] and the context of the work. [Election.Ready] is for a
-// readiness probe.
+// The leader that [Election.Leader] and [Election.Observe] return is the first candidate in the queue as one server sees it. Its
+// term may have ended: to decide whether to obey a leader, compare tokens. There is no IsLeader method, whose answer would be out
+// of date: use [Term.Done] and the context of the work. [Election.Ready] is for a readiness probe.
 //
 // # The states of a candidate
 //
@@ -46,7 +45,7 @@
 //
 // Terms are granted in the order in which the candidates' nodes were created. A leader can name the candidate that is to lead
 // next, with [Term.HandOver], and candidates can have priorities, with Options.Priority. Neither changes that order: the
-// candidates ahead yield when they could lead, each by deleting its node and joining again at the end of the queue.
+// candidates ahead yield when they could lead, and join again at the end of the queue.
 //
 //	leader: HandOver("c")  ►  L  a  b  c  d
 //	leader resigns         ►  a  b  c  d
@@ -75,8 +74,7 @@
 //   - A process that is alive but of no use leads. Options.Health has Run check it: a check that fails, or does not answer in
 //     time, ends the term with ErrUnhealthy.
 //   - After a leader that did not resign, the next one waits for Options.LockDelay and calls Options.Fence before its term
-//     begins, both off by default: if all candidates set both. docs/choosing.md states what counts as a release. While it
-//     waits, the candidate is the leader that observers see.
+//     begins, both off by default, if all candidates set both: docs/choosing.md. While it waits, observers see it as the leader.
 //   - Observe continues across lost connections and sessions. It yields nothing while there is no leader, and skips to the
 //     newest leader for a slow reader.
 //

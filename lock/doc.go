@@ -11,19 +11,18 @@
 //
 // # What it does not promise
 //
-// A process that is paused, or whose machine is suspended, can act after it lost the lock and before it can know. Only a
-// resource that checks the token is safe from that. The documentation of package recipes states the conditions under
-// which a holder is notified before another client is granted the lock, and what ends them.
+// A process that is paused, or whose machine is suspended, can act after it lost the lock and before it can know. Only a resource
+// that checks the token is safe from that. Package recipes states the conditions under which a holder is notified before another
+// client is granted the lock.
 //
 // A lock is not re-entrant, unless Options.Reentrant is set: a holder that locks the same path again waits for itself, until
 // its context ends. A lock does not make a resource exclusive: clients that do not take the lock can still use the resource.
 //
 // # Efficiency and correctness
 //
-// An efficiency lock prevents duplicate work that is only wasteful, such as a report that is mailed twice. A correctness lock
-// protects data. The difference is at the resource: a lock protects data if each write carries the token and the resource
-// checks it (fencing.Gate, a database row), or goes to ZooKeeper itself with Hold.Commit. Otherwise it fails rarely, under
-// stated conditions, when the machine is busiest.
+// An efficiency lock prevents duplicate work that is only wasteful, such as a report that is mailed twice. It fails rarely, under
+// stated conditions, when the machine is busiest. A correctness lock protects data: each write carries the token and the resource
+// checks it (fencing.Gate, a database row), or goes to ZooKeeper itself with Hold.Commit.
 //
 // # The states of a lock
 //
@@ -39,18 +38,15 @@
 //
 // The table of package recipes applies, where a holder is a Hold and a waiter is a call of Lock. Particular to locks:
 //
-//   - A Hold that was lost stays lost. Take the lock again, and begin the work again: another client may have held the lock in
-//     between.
+//   - A Hold that was lost stays lost: another client may have held the lock since.
 //   - [Mutex.Do] releases the lock after the work has returned: work that stops late delays the next holder, and never overlaps
 //     with it unless the lock was lost.
 //   - A Lock whose ctx ends deletes its node before it returns: one round trip as a rule, ReleaseTimeout at most. While no
 //     server is connected it does not wait, and the node is deleted in the background.
-//   - Unlock is bounded by ReleaseTimeout, even if its ctx ends. After recipes.ErrUncertain the release goes on in the
-//     background, and the lock is free when the session ends at the latest.
+//   - Unlock is bounded by ReleaseTimeout, even if its ctx ends.
 //   - After a panic of the work, Do releases the lock, and panics on.
-//   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence, both off by
-//     default: if all users of the path set both. docs/choosing.md states what counts as a release. An RWMutex, a Semaphore and
-//     All cannot have them.
+//   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence, both off by default,
+//     if all users of the path set both: docs/choosing.md. An RWMutex, a Semaphore and All cannot have them.
 //
 // # Errors
 //

@@ -25,12 +25,11 @@
 //
 // # What it does not promise
 //
-//   - An activation can be lost: a crash between its store and the job loses it, and so does a job that fails. A job that must not miss
-//     anything processes whatever is there since its last success, and not only the data of its own activation.
-//   - Activations are not caught up. If several have passed, only the newest is run, and only if it is no older than
-//     [Options.MaxDelay].
+//   - An activation can be lost: by a crash between its store and the job, or by a job that fails. A job that must not miss
+//     anything processes whatever is there since its last success.
+//   - If several activations have passed, only the newest is run, if it is no older than [Options.MaxDelay].
 //   - A run begins up to MaxDelay after its activation, by the clock of the leader. Two runs can therefore begin closer to each
-//     other than their activations are, by MaxDelay and the difference of two leaders' clocks.
+//     other than their activations, by MaxDelay and the difference of two leaders' clocks.
 //   - Each leader goes by its own wall clock. One whose clock is ahead runs an activation early, and the others then skip it. If
 //     the clock was ahead by a year, no activation is run for a year: correct the clock, and write the
 //     last activation into the node, as {"format":1,"activation":"2026-11-22T12:00:00Z"}.
