@@ -120,13 +120,14 @@ func (g *generator) crowd() {
 // simultaneous has workers of two processes lock three paths each at the same instants, so that their sessions group the joins and the
 // releases.
 func (g *generator) simultaneous() {
+	const firstOfGroup = 10 // worker, so that no other has its number
 	paths := []string{"/g/0", "/g/1", "/g/2"}
 	t := g.plan.Timeout
 	for at := g.between(t/16, t/2); at < g.plan.Length; at += g.between(t/4, t) {
 		hold := g.between(0, t/8)
 		for process := range 2 {
 			for i, path := range paths {
-				g.add(at, fmt.Sprintf("c%d.g%d", process, i), "lock %s %v %v", path, hold, 2*t)
+				g.add(at, fmt.Sprintf("c%d.%d", process, firstOfGroup+i), "lock %s %v %v", path, hold, 2*t)
 			}
 		}
 	}
