@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -194,6 +195,24 @@ func TestRefusedWriteIsSentAloneAndTheOthersAreCarriedOut(t *testing.T) {
 		release()
 		requireGranted(t, calls...)
 		require.Len(t, r.transactions(began), 2, "its writes are grouped again")
+	})
+}
+
+// A heartbeat queues behind them.
+func TestOperationsInFlightAreBounded(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		r := newRack(t, 1000)
+		const roundTrip = testTimeout / 50
+		r.link.Delay(roundTrip / 2)
+		began := time.Now()
+		requireGranted(t, r.claims(t.Context(), r.queues...)...)
+		at := map[time.Duration]int{}
+		for _, sent := range r.transactions(began) {
+			at[sent.at.Sub(began).Round(roundTrip/2)] += len(sent.Ops)
+		}
+		for _, ops := range at {
+			require.LessOrEqual(t, ops, 2*(session.MaxInFlight+64/2))
+		}
 	})
 }
 

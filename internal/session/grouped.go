@@ -134,9 +134,9 @@ func (s *sender) writeGroup(ctx context.Context, first *Write) told {
 		s.groups.resign(first)
 		return answered
 	}
-	group, ops := s.groups.compose(first)
+	group, ops := s.groups.compose(&mine, first)
 	defer s.groups.end(group)
-	next := s.sendGroup(mine, group, ops)
+	next := s.sendGroup(&mine, group, ops)
 	for _, w := range group[1:] {
 		w.told <- next
 	}
@@ -144,7 +144,7 @@ func (s *sender) writeGroup(ctx context.Context, first *Write) told {
 }
 
 // sendGroup sends a group once, and returns what the callers of its writes do.
-func (s *sender) sendGroup(mine Turn, group []*Write, ops []any) told {
+func (s *sender) sendGroup(mine *Turn, group []*Write, ops []any) told {
 	defer mine.End()
 	if err := s.begin(); err != nil {
 		return answer(group, nil, unsentErr{err})
@@ -303,9 +303,9 @@ func (g *groups) resign(w *Write) {
 	}
 }
 
-// compose begins a group, and returns it with its operations: the first write, and as many of the pending ones as fit. What does
-// not fit is sent without waiting for the answer.
-func (g *groups) compose(first *Write) (group []*Write, ops []any) {
+// compose begins a group, and returns it with its operations: the first write, whose turn is mine, and as many of the pending ones as
+// fit. What does not fit is sent without waiting for the answer.
+func (g *groups) compose(mine *Turn, first *Write) (group []*Write, ops []any) {
 	group, ops = []*Write{first}, first.operations()
 	size := first.bytes()
 	g.mu.Lock()
@@ -329,6 +329,7 @@ func (g *groups) compose(first *Write) (group []*Write, ops []any) {
 		if len(group) == 1 {
 			ops = append(make([]any, 0, maxGrouped), ops...)
 		}
+		mine.Add(w.as)
 		group, ops = append(group, w), append(ops, w.ops...)
 	}
 	return group, ops

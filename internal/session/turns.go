@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// MaxInFlight bounds how many ordinary requests of one session are in flight. A heartbeat
+// MaxInFlight bounds how many ordinary requests of one session are in flight. Each write of a group counts as one of them, but a
+// group is not split: there may be one group more. A heartbeat
 // queues behind them on the connection and at the server, however many callers there are;
 // this many are answered well within T/8. With half as many, a burst of 10,000 joins takes
 // a sixth longer.
@@ -50,14 +51,24 @@ type turns struct {
 // A Turn is held by a request in flight.
 type Turn struct {
 	turns *turns
-	as    Role
+	taken [roles]int // as in turns.inFlight
+}
+
+// Add makes the request count as one more, of a caller of that role, even if no other turn is free.
+func (t *Turn) Add(as Role) {
+	t.turns.mu.Lock()
+	defer t.turns.mu.Unlock()
+	t.taken[as]++
+	t.turns.inFlight[as]++
 }
 
 // End ends the turn once the request has been answered.
-func (t Turn) End() {
+func (t *Turn) End() {
 	t.turns.mu.Lock()
 	defer t.turns.mu.Unlock()
-	t.turns.inFlight[t.as]--
+	for as, n := range t.taken {
+		t.turns.inFlight[as] -= n
+	}
 	t.turns.passOn()
 }
 
@@ -65,7 +76,8 @@ func (t Turn) End() {
 // if no turn is free, because the first Done of a context, such as the context of each release,
 // allocates a channel.
 func (t *turns) take(as Role, session, caller context.Context) (mine Turn, ok bool) {
-	mine = Turn{t, as}
+	mine = Turn{turns: t}
+	mine.taken[as] = 1
 	t.mu.Lock()
 	if t.isFree(as) { // then no caller of this role waits, nor one that comes before it
 		t.inFlight[as]++
