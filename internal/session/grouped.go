@@ -56,6 +56,7 @@ type groups struct {
 	inFlight int              // groups that were sent and not answered
 	leading  [roles]int       // callers of that role who wait for the turn in which they send the next group
 	pending  [roles]list.List // of *Write, of callers who have come since
+	taken    int              // writes that groups have taken from those
 	queues   map[string]bool  // those of the writes that are pending, or in a group in flight
 	refused  map[string]bool  // those of writes that a server has refused
 }
@@ -268,9 +269,18 @@ func (g *groups) take(w *Write) {
 	w.in = nil
 }
 
-// next returns the pending write that comes first, nil if there is none. The caller holds mu.
+// next returns the pending write that a group takes next, nil if there is none: one of a holder, if possible, except for the share of
+// the others. The caller holds mu.
 func (g *groups) next() *Write {
-	for as := Holder; as >= Joining; as-- {
+	if g.taken%fairShare == fairShare-1 {
+		return g.first(Joining, Ordinary, Holder)
+	}
+	return g.first(Holder, Ordinary, Joining)
+}
+
+// first returns the first pending write of the first of these roles that has one, nil if there is none. The caller holds mu.
+func (g *groups) first(as ...Role) *Write {
+	for _, as := range as {
 		if e := g.pending[as].Front(); e != nil {
 			return e.Value.(*Write)
 		}
@@ -280,7 +290,7 @@ func (g *groups) next() *Write {
 
 // passOn makes the caller of the first pending write send the next group, unless another one is about to. The caller holds mu.
 func (g *groups) passOn() {
-	if w := g.next(); w != nil && !g.isLed(w.as) {
+	if w := g.first(Holder, Ordinary, Joining); w != nil && !g.isLed(w.as) {
 		g.take(w)
 		g.lead(w)
 	}
@@ -319,10 +329,8 @@ func (g *groups) compose(mine *Turn, first *Write) (group []*Write, ops []any) {
 			break
 		}
 		g.take(w)
-		g.mu.Unlock() // the operations are determined by code of other packages
-		size += w.bytes()
-		g.mu.Lock()
-		if size > maxGroupedBytes || len(ops)+len(w.ops) > maxGrouped {
+		g.taken++
+		if size += g.bytes(w); size > maxGroupedBytes || len(ops)+len(w.ops) > maxGrouped {
 			g.lead(w)
 			break
 		}
@@ -333,6 +341,13 @@ func (g *groups) compose(mine *Turn, first *Write) (group []*Write, ops []any) {
 		group, ops = append(group, w), append(ops, w.ops...)
 	}
 	return group, ops
+}
+
+// bytes determines the operations of a write, which code of other packages does, and returns their size. The caller holds mu.
+func (g *groups) bytes(w *Write) int {
+	g.mu.Unlock()
+	defer g.mu.Lock()
+	return w.bytes()
 }
 
 // end records that a group was answered.

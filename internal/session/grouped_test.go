@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// newWrite returns a write of one operation.
+func newWrite(as Role, queue string) *Write {
+	return &Write{Queue: queue, as: as, Operations: func() []any { return []any{&zk.CheckVersionRequest{Path: "/q"}} }}
+}
+
+// leads reports whether the caller of a write that was pending has been told to send the next group.
+func leads(w *Write) bool {
+	select {
+	case next := <-w.told:
+		return next == sendGroup
+	default:
+		return false
+	}
+}
+
+func TestHoldersThatNeverPauseDoNotKeepAJoinOutOfTheGroups(t *testing.T) {
+	var g groups
+	first := newWrite(Holder, "")
+	isFirst, _ := g.arrive(first)
+	require.True(t, isFirst)
+	var pending []*Write
+	arrive := func(n int) {
+		for range n {
+			w := newWrite(Holder, "")
+			g.arrive(w)
+			pending = append(pending, w)
+		}
+	}
+	arrive(3 * maxGrouped)
+	join := newWrite(Joining, "/q")
+	g.arrive(join)
+	for range 10 {
+		group, _ := g.compose(&Turn{turns: &turns{}}, first)
+		if slices.Contains(group, join) {
+			return
+		}
+		arrive(maxGrouped)
+		i := slices.IndexFunc(pending, leads)
+		require.GreaterOrEqual(t, i, 0)
+		first = pending[i]
+		defer g.end(group)
+	}
+	t.Fatal("the join is still pending")
+}
+
+func TestPanicOfOperationsIsNotHidden(t *testing.T) {
+	var g groups
+	first, second := newWrite(Joining, "/a"), newWrite(Joining, "/b")
+	second.Operations = func() []any { panic("of operations") }
+	g.arrive(first)
+	g.arrive(second)
+	require.PanicsWithValue(t, "of operations", func() { g.compose(&Turn{turns: &turns{}}, first) })
+}
