@@ -198,6 +198,39 @@ func TestRefusedWriteIsSentAloneAndTheOthersAreCarriedOut(t *testing.T) {
 	})
 }
 
+// The answer to a refused group names one queue. The answers to the writes that are then sent alone name the others.
+func TestAllQueuesThatAreRefusedStayAloneAfterOneRefusedGroup(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		r := newRack(t, 16)
+		for _, refused := range r.queues[1:8] {
+			r.Intercept(zktest.Rule{Op: "create", Below: refused.path, Fail: zktest.ErrNoAuth})
+		}
+		for round := range 2 {
+			time.Sleep(testTimeout / 100)
+			first, release := r.busy(t)
+			began := time.Now()
+			calls := r.claims(t.Context(), r.queues[1:]...)
+			release()
+			var granted []*call
+			for _, c := range append(calls, first) {
+				if <-c.done; c.err == nil {
+					granted = append(granted, c)
+				}
+			}
+			require.Len(t, granted, 1+8)
+			if round == 1 {
+				groups := slices.DeleteFunc(r.transactions(began), func(r request) bool { return len(r.Ops) <= maxOperations })
+				require.Len(t, groups, 1)
+				require.Len(t, groups[0].Ops, 2*8)
+			}
+			for _, c := range granted {
+				i := slices.IndexFunc(r.queues, func(q *Queue) bool { return strings.HasPrefix(c.claim.Path(), q.path+"/") })
+				require.NoError(t, r.queues[i].Release(t.Context(), c.claim))
+			}
+		}
+	})
+}
+
 // A heartbeat queues behind them.
 func TestOperationsInFlightAreBounded(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {

@@ -31,11 +31,10 @@ type Write struct {
 	// Operations is called once, as late as possible, and then must not be nil.
 	Operations func() []any
 
-	as       Role
-	ops      []any
-	told     chan told     // with room for one
-	in       *list.Element // of groups.pending, nil if the write is not pending
-	isolated bool          // a server has refused a write of the queue
+	as   Role
+	ops  []any
+	told chan told     // with room for one
+	in   *list.Element // of groups.pending, nil if the write is not pending
 
 	each []zk.MultiResponse // the answer: as many as there are operations, or none
 	err  error
@@ -58,18 +57,18 @@ type groups struct {
 	pending  [roles]list.List // of *Write, of callers who have come since
 	taken    int              // writes that groups have taken from those
 	queues   map[string]bool  // those of the writes that are pending, or in a group in flight
-	refused  map[string]bool  // those of writes that a server has refused
+	refused  map[string]bool  // those of writes that a server has refused, and that stay alone
 }
 
-// maxRefused bounds the queues that are known to be refused.
-const maxRefused = 1024
+// maxRefused bounds the queues that are known to be refused. Beyond it, each of them forgets another one.
+const maxRefused = 16 << 10
 
 // WriteGrouped sends the operations of a caller, and waits for the answer even if ctx ends in the meantime. It waits for its turn
 // and for a server no longer than ctx. While no group is in flight, it sends them immediately; otherwise they share a transaction
 // with the writes of other callers, which is sent once that group is answered.
 //
-// A transaction that the server refuses changes nothing, and each of its writes is then sent alone. The next writes of the queue
-// that was refused stay alone until one is carried out. If the outcome of a transaction is unknown, so is that of each of its writes.
+// A transaction that the server refuses changes nothing, and each of its writes is then sent alone. The next writes of a queue
+// that is refused then stay alone until one is carried out. If the outcome of a transaction is unknown, so is that of each of its writes.
 func (s *sender) WriteGrouped(ctx context.Context, as Role, w *Write) ([]zk.MultiResponse, error) {
 	w.as = as
 	leads, grouped := s.groups.arrive(w)
@@ -121,9 +120,7 @@ func (s *sender) writeAlone(ctx context.Context, w *Write) ([]zk.MultiResponse, 
 	each, err := callAndWait(ctx, s, w.as, pause, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return transact(conn, w.operations())
 	})
-	if w.isolated && err == nil {
-		s.groups.readmit(w.Queue)
-	}
+	s.groups.record(w, each, err)
 	return each, err
 }
 
@@ -153,16 +150,21 @@ func (s *sender) sendGroup(mine *Turn, group []*Write, ops []any) told {
 	each, err := transact(s.conn, ops)
 	s.finish()
 	s.endIfExpired(err)
-	refused := slices.IndexFunc(each, func(r zk.MultiResponse) bool { return r.Error != nil })
-	switch {
-	case refused >= 0 && len(group) > 1:
-		s.groups.isolate(group, refused)
+	switch refused := isRefused(each, err); {
+	case refused && len(group) > 1:
 		return sendAlone
+	case refused:
+		s.groups.record(group[0], each, err)
 	case s.mayResend(err): // each caller waits for an overloaded server as long as its ctx allows
 		answer(group, nil, err)
 		return sendAlone
 	}
 	return answer(group, each, err)
+}
+
+// isRefused reports whether a server has refused one of the operations of a transaction.
+func isRefused(each []zk.MultiResponse, err error) bool {
+	return !Retryable(err) && slices.ContainsFunc(each, func(r zk.MultiResponse) bool { return r.Error != nil })
 }
 
 // answer passes the answer to a group on to its writes.
@@ -226,9 +228,8 @@ func (w *Write) bytes() (size int) {
 func (g *groups) arrive(w *Write) (leads, grouped bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w.isolated = g.refused[w.Queue]
 	// A burst of joins in one queue does not wait: no two of them fit into one group.
-	if w.Alone || w.isolated || g.queues[w.Queue] {
+	if w.Alone || g.refused[w.Queue] || g.queues[w.Queue] {
 		return false, false
 	}
 	if w.Queue != "" {
@@ -362,27 +363,24 @@ func (g *groups) end(group []*Write) {
 	}
 }
 
-// isolate records the queue of the write whose operation a server has refused.
-func (g *groups) isolate(group []*Write, refused int) {
+// record records the answer to a write that was alone in its transaction.
+func (g *groups) record(w *Write, each []zk.MultiResponse, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, w := range group {
-		if refused -= len(w.ops); refused >= 0 {
-			continue
+	switch {
+	case err == nil:
+		delete(g.refused, w.Queue)
+	case w.Queue == "" || w.Alone || g.refused[w.Queue] || !isRefused(each, err):
+	default:
+		if g.refused == nil {
+			g.refused = make(map[string]bool)
 		}
-		if w.isolated = w.Queue != ""; w.isolated {
-			if g.refused == nil || len(g.refused) == maxRefused {
-				g.refused = make(map[string]bool)
+		for queue := range g.refused {
+			if len(g.refused) < maxRefused {
+				break
 			}
-			g.refused[w.Queue] = true
+			delete(g.refused, queue)
 		}
-		return
+		g.refused[w.Queue] = true
 	}
-}
-
-// readmit records that a write of the queue was carried out.
-func (g *groups) readmit(queue string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.refused, queue)
 }

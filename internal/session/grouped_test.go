@@ -3,6 +3,7 @@
 package session
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -62,4 +63,14 @@ func TestPanicOfOperationsIsNotHidden(t *testing.T) {
 	g.arrive(first)
 	g.arrive(second)
 	require.PanicsWithValue(t, "of operations", func() { g.compose(&Turn{turns: &turns{}}, first) })
+}
+
+func TestQueuesThatAreRefusedAreNotForgottenTogether(t *testing.T) {
+	var g groups
+	for i := range maxRefused + 100 {
+		w := newWrite(Joining, fmt.Sprint("/q/", i))
+		g.record(w, []zk.MultiResponse{{Error: zk.ErrNoAuth}}, zk.ErrNoAuth)
+		require.True(t, g.refused[w.Queue])
+	}
+	require.Len(t, g.refused, maxRefused)
 }
