@@ -231,6 +231,49 @@ func TestAllQueuesThatAreRefusedStayAloneAfterOneRefusedGroup(t *testing.T) {
 	})
 }
 
+// The refusal comes after its context has ended: sent alone, its write could keep the caller for as long again.
+func TestWriteOfARefusedGroupIsNotSentAfterItsContext(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		r := newRack(t, 4)
+		r.Intercept(zktest.Rule{Op: "create", Below: "/q/3", Fail: zktest.ErrNoAuth})
+		first, release := r.busy(t)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout/24)
+		defer cancel()
+		calls := r.claims(ctx, r.queues[1:]...)
+		group := r.Intercept(zktest.Rule{When: func(q zktest.Request) bool { return q.Op == "multi" && len(q.Ops) > 3 }, Hold: zktest.ToClient})
+		release()
+		requireGranted(t, first)
+		time.Sleep(testTimeout / 12)
+		began := time.Now()
+		group.Release()
+		for _, c := range calls {
+			<-c.done
+			require.ErrorIs(t, c.err, context.DeadlineExceeded)
+			require.NotErrorIs(t, c.err, recipes.ErrUncertain)
+		}
+		require.Empty(t, r.transactions(began))
+		require.Equal(t, 1, r.client.OutstandingNodes())
+	})
+}
+
+func TestReleaseBehindAGroupReturnsWithinItsTimeout(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		r := newRack(t, 2)
+		const limit = testTimeout * 3 / 10
+		q, err := New(r.client, "/q/1", &Options{ReleaseTimeout: limit})
+		require.NoError(t, err)
+		holder := r.claims(t.Context(), q)[0]
+		requireGranted(t, holder)
+		time.Sleep(testTimeout / 100)
+		_, release := r.busy(t)
+		began := time.Now()
+		r.Intercept(zktest.Rule{Op: "delete", Below: "/q/1", Hold: zktest.ToClient})
+		time.AfterFunc(testTimeout/6, release)
+		require.ErrorIs(t, q.Release(t.Context(), holder.claim), recipes.ErrUncertain)
+		require.LessOrEqual(t, time.Since(began), limit)
+	})
+}
+
 // A heartbeat queues behind them.
 func TestOperationsInFlightAreBounded(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {

@@ -165,15 +165,15 @@ func (d *deletions) stillExists(ctx context.Context, p *nodes.Node) (bool, error
 }
 
 // deleteOnce sends one request to delete the node, alone or with the writes of other callers. It waits for the answer on the caller's
-// goroutine, unless ctx ends within T/4. It always waits for the deletion of a named node: a request that
-// outlives its call could hit a later node of that name.
+// goroutine, unless ctx ends within T/2: a slow server may take nearly T/4 for the group before, and as long again. It always waits for
+// the deletion of a named node: a request that outlives its call could hit a later node of that name.
 func (d *deletions) deleteOnce(ctx context.Context, p *nodes.Node, as Role, also *zk.SetDataRequest) (written *zk.Stat, err error) {
 	ops := []any{&zk.DeleteRequest{Path: p.Path, Version: p.Kind.DeleteVersion()}}
 	if also != nil {
 		ops = append(ops, also)
 	}
 	write := d.WriteGrouped
-	if deadline, ok := ctx.Deadline(); ok && p.Kind != nodes.Named && time.Until(deadline) < d.Timeout()/4 {
+	if deadline, ok := ctx.Deadline(); ok && p.Kind != nodes.Named && time.Until(deadline) < d.Timeout()/2 {
 		write = d.WriteApart
 	}
 	each, err := write(ctx, as, &Write{Queue: p.Parent, Operations: func() []any { return ops }})

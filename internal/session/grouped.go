@@ -73,7 +73,7 @@ func (s *sender) WriteGrouped(ctx context.Context, as Role, w *Write) ([]zk.Mult
 	w.as = as
 	leads, grouped := s.groups.arrive(w)
 	if !grouped {
-		return s.writeAlone(ctx, w)
+		return s.writeAlone(ctx, w, backOff{})
 	}
 	next := sendGroup
 	if !leads {
@@ -96,7 +96,7 @@ func (s *sender) WriteGrouped(ctx context.Context, as Role, w *Write) ([]zk.Mult
 		next = s.writeGroup(ctx, w)
 	}
 	if next == sendAlone {
-		return s.writeAlone(ctx, w)
+		return s.writeAgain(ctx, w)
 	}
 	return w.each, w.err
 }
@@ -109,14 +109,21 @@ func (s *sender) WriteApart(ctx context.Context, as Role, w *Write) ([]zk.MultiR
 	return apart(ctx, s, func() {}, func() ([]zk.MultiResponse, error) { return s.WriteGrouped(ctx, as, w) })
 }
 
-// writeAlone sends the operations of one caller in a transaction of their own.
-func (s *sender) writeAlone(ctx context.Context, w *Write) ([]zk.MultiResponse, error) {
+// writeAgain sends the operations of one caller alone, unless ctx has ended since they were sent in a group that was refused.
+func (s *sender) writeAgain(ctx context.Context, w *Write) ([]zk.MultiResponse, error) {
 	pause := backOff{}
-	if w.err != nil { // of its group
-		if err := pause.wait(ctx, s, w.err); err != nil {
-			return nil, unsentErr{err}
-		}
+	err := pause.wait(ctx, s, w.err)
+	if err == nil {
+		err = ctx.Err()
 	}
+	if err != nil {
+		return nil, unsentErr{err}
+	}
+	return s.writeAlone(ctx, w, pause)
+}
+
+// writeAlone sends the operations of one caller in a transaction of their own.
+func (s *sender) writeAlone(ctx context.Context, w *Write, pause backOff) ([]zk.MultiResponse, error) {
 	each, err := callAndWait(ctx, s, w.as, pause, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return transact(conn, w.operations())
 	})
@@ -127,6 +134,10 @@ func (s *sender) writeAlone(ctx context.Context, w *Write) ([]zk.MultiResponse, 
 // writeGroup waits for a turn, and sends the write with those that are pending by then.
 func (s *sender) writeGroup(ctx context.Context, first *Write) told {
 	mine, err := s.TakeTurn(ctx, first.as)
+	if err == nil && first.told != nil && ctx.Err() != nil { // while the write was pending
+		mine.End()
+		err = ctx.Err()
+	}
 	if err != nil {
 		first.err = unsentErr{err}
 		s.groups.resign(first)
