@@ -105,18 +105,18 @@ func (t *turns) take(as Role, session, caller context.Context) (mine Turn, ok bo
 	return Turn{}, false
 }
 
-// isFree reports whether a caller of that role may send a request. The caller holds mu.
+// isFree reports whether a caller of that role may send a request. Reserved turns stay free although a group of joins may take more
+// turns than are left. The caller holds mu.
 func (t *turns) isFree(as Role) bool {
 	joins, others, holders := t.inFlight[Joining], t.inFlight[Ordinary], t.inFlight[Holder]
-	switch {
-	case joins+others+holders >= MaxInFlight:
-		return false
-	case as == Holder:
-		return true
-	case joins+others >= MaxInFlight-forHolders:
-		return false
+	free := joins+others+holders < MaxInFlight
+	switch as {
+	case Holder:
+		return free || holders < forHolders
+	case Ordinary:
+		return free && joins+others < MaxInFlight-forHolders || others < forContenders && holders <= forHolders
 	}
-	return as == Ordinary || joins < MaxInFlight-forHolders-forContenders
+	return free && joins+others < MaxInFlight-forHolders && joins < MaxInFlight-forHolders-forContenders
 }
 
 // passOn gives the turns that are free to callers that wait. The caller holds mu.

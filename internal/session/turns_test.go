@@ -41,6 +41,25 @@ func TestTurnsAreReservedForContendersAndForHolders(t *testing.T) {
 	require.Len(t, takeAll(t, &s, Holder), 1, "holders may take all turns")
 }
 
+func TestGroupOfJoinsLeavesTheReservedTurnsFree(t *testing.T) {
+	var s turns
+	joins := takeAll(t, &s, Joining)
+	for range maxGrouped - 1 {
+		joins[0].Add(Joining)
+	}
+	others := takeAll(t, &s, Ordinary)
+	require.Len(t, others, forContenders)
+	holders := takeAll(t, &s, Holder)
+	require.Len(t, holders, forHolders)
+	for _, taken := range [][]Turn{joins, others, holders} {
+		for _, mine := range taken {
+			mine.End()
+		}
+	}
+	require.Zero(t, s.inFlight)
+	require.Len(t, takeAll(t, &s, Holder), MaxInFlight)
+}
+
 func TestTurnGoesToHoldersFirstAndToJoinsLastExceptForTheirShare(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		var s turns
