@@ -281,18 +281,9 @@ func (g *groups) take(w *Write) {
 	w.in = nil
 }
 
-// next returns the pending write that a group takes next, nil if there is none: one of a holder, if possible, except for the share of
-// the others. The caller holds mu.
-func (g *groups) next() *Write {
-	if g.taken%fairShare == fairShare-1 {
-		return g.first(Joining, Ordinary, Holder)
-	}
-	return g.first(Holder, Ordinary, Joining)
-}
-
-// first returns the first pending write of the first of these roles that has one, nil if there is none. The caller holds mu.
-func (g *groups) first(as ...Role) *Write {
-	for _, as := range as {
+// next returns the pending write that comes next after so many were served, nil if there is none. The caller holds mu.
+func (g *groups) next(served int) *Write {
+	for _, as := range precedence(served) {
 		if e := g.pending[as].Front(); e != nil {
 			return e.Value.(*Write)
 		}
@@ -300,9 +291,10 @@ func (g *groups) first(as ...Role) *Write {
 	return nil
 }
 
-// passOn makes the caller of the first pending write send the next group, unless another one is about to. The caller holds mu.
+// passOn makes the caller of a pending write send the next group, a holder if possible, unless another one is about to. The caller holds
+// mu.
 func (g *groups) passOn() {
-	if w := g.first(Holder, Ordinary, Joining); w != nil && !g.isLed(w.as) {
+	if w := g.next(0); w != nil && !g.isLed(w.as) {
 		g.take(w)
 		g.lead(w)
 	}
@@ -336,7 +328,7 @@ func (g *groups) compose(mine *Turn, first *Write) (group []*Write, ops []any) {
 	g.inFlight++
 	defer g.passOn()
 	for len(ops) < maxGrouped {
-		w := g.next()
+		w := g.next(g.taken)
 		if w == nil {
 			break
 		}

@@ -26,7 +26,7 @@ func leads(w *Write) bool {
 	}
 }
 
-func TestHoldersThatNeverPauseDoNotKeepAJoinOutOfTheGroups(t *testing.T) {
+func TestHoldersAndJoinsThatNeverPauseKeepNoOtherWriteOutOfTheGroups(t *testing.T) {
 	var g groups
 	first := newWrite(Holder, "")
 	isFirst, _ := g.arrive(first)
@@ -34,26 +34,34 @@ func TestHoldersThatNeverPauseDoNotKeepAJoinOutOfTheGroups(t *testing.T) {
 	var pending []*Write
 	arrive := func(n int) {
 		for range n {
-			w := newWrite(Holder, "")
-			g.arrive(w)
-			pending = append(pending, w)
+			for _, as := range []Role{Holder, Joining} {
+				w := newWrite(as, "")
+				g.arrive(w)
+				pending = append(pending, w)
+			}
 		}
 	}
-	arrive(3 * maxGrouped)
-	join := newWrite(Joining, "/q")
-	g.arrive(join)
+	arrive(2 * maxGrouped)
+	other := newWrite(Ordinary, "")
+	g.arrive(other)
 	for range 10 {
 		group, _ := g.compose(&Turn{turns: &turns{}}, first)
-		if slices.Contains(group, join) {
-			return
+		joins := 0
+		for _, w := range group {
+			if w == other {
+				return
+			}
+			if w.as == Joining {
+				joins++
+			}
 		}
+		require.GreaterOrEqual(t, joins, maxGrouped/fairShare/2)
 		arrive(maxGrouped)
 		i := slices.IndexFunc(pending, leads)
 		require.GreaterOrEqual(t, i, 0)
 		first = pending[i]
-		defer g.end(group)
 	}
-	t.Fatal("the join is still pending")
+	t.Fatal("it is still pending")
 }
 
 func TestPanicOfOperationsIsNotHidden(t *testing.T) {

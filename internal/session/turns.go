@@ -36,9 +36,20 @@ const (
 	roles
 )
 
-// fairShare is the part of the turns that goes to the callers who would otherwise be last: one in so many.
-// Holders that never pause could keep joins out for ever.
+// fairShare is the part of the turns that goes to the callers who would otherwise be last, joins and others alternately: one in so
+// many. Holders that never pause could keep them out for ever.
 const fairShare = 8
+
+// precedence returns the order in which the roles are served next, if served callers have been.
+func precedence(served int) [roles]Role {
+	switch served % (2 * fairShare) {
+	case fairShare - 1:
+		return [...]Role{Joining, Ordinary, Holder}
+	case 2*fairShare - 1:
+		return [...]Role{Ordinary, Joining, Holder}
+	}
+	return [...]Role{Holder, Ordinary, Joining}
+}
 
 // turns bound the requests in flight. The zero value is ready to use.
 type turns struct {
@@ -136,11 +147,7 @@ func (t *turns) passOn() {
 
 // next returns the role of the caller that is given the next turn. The caller holds mu.
 func (t *turns) next() (as Role, ok bool) {
-	for i := range roles {
-		as = Holder - i
-		if t.passed%fairShare == fairShare-1 {
-			as = i
-		}
+	for _, as := range precedence(t.passed) {
 		if t.waiting[as].Len() > 0 && t.isFree(as) {
 			return as, true
 		}
