@@ -274,6 +274,22 @@ func TestReleaseBehindAGroupReturnsWithinItsTimeout(t *testing.T) {
 	})
 }
 
+func TestGroupThatAServerThrottlesIsSentAgainAsAGroup(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		r := newRack(t, 17)
+		r.link.Delay(testTimeout / 50)
+		throttled := r.Intercept(zktest.Rule{When: func(q zktest.Request) bool { return q.Op == "multi" && len(q.Ops) > 3 }, Times: 1, Fail: zktest.ErrThrottled})
+		began := time.Now()
+		first, release := r.busy(t)
+		calls := r.claims(t.Context(), r.queues[1:]...)
+		time.Sleep(testTimeout / 50)
+		release()
+		requireGranted(t, append(calls, first)...)
+		require.Equal(t, 1, throttled.Fired())
+		require.Len(t, r.transactions(began), 1+1+2, "after its pause, the first caller finds no group in flight")
+	})
+}
+
 // A heartbeat queues behind them.
 func TestOperationsInFlightAreBounded(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {

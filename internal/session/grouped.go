@@ -46,7 +46,7 @@ type told int
 const (
 	answered  told = iota // its write was answered
 	sendGroup             // it sends the next group
-	sendAlone             // it sends its write alone, as the server has refused the group
+	sendAlone             // it sends its write alone, as a server has refused the group
 )
 
 // groups collect the writes of callers while a group of the session is in flight. The zero value is ready to use.
@@ -68,12 +68,27 @@ const maxRefused = 16 << 10
 // with the writes of other callers, which is sent once that group is answered.
 //
 // A transaction that the server refuses changes nothing, and each of its writes is then sent alone. The next writes of a queue
-// that is refused then stay alone until one is carried out. If the outcome of a transaction is unknown, so is that of each of its writes.
+// that is refused then stay alone until one is carried out. What an overloaded server throttles is sent again with back-off, as long
+// as the ctx of its caller allows, and may then share a transaction with other writes. If the outcome of a transaction is unknown, so is that of each of its writes.
 func (s *sender) WriteGrouped(ctx context.Context, as Role, w *Write) ([]zk.MultiResponse, error) {
 	w.as = as
+	for pause := (backOff{}); ; {
+		each, err := s.writeOnce(ctx, w)
+		if !s.mayResend(err) {
+			return each, err
+		}
+		if err := pause.wait(ctx, s, err); err != nil {
+			return nil, unsentErr{err}
+		}
+	}
+}
+
+// writeOnce is one attempt of WriteGrouped.
+func (s *sender) writeOnce(ctx context.Context, w *Write) ([]zk.MultiResponse, error) {
+	w.each, w.err = nil, nil
 	leads, grouped := s.groups.arrive(w)
 	if !grouped {
-		return s.writeAlone(ctx, w, backOff{})
+		return s.writeAlone(ctx, w)
 	}
 	next := sendGroup
 	if !leads {
@@ -96,7 +111,10 @@ func (s *sender) WriteGrouped(ctx context.Context, as Role, w *Write) ([]zk.Mult
 		next = s.writeGroup(ctx, w)
 	}
 	if next == sendAlone {
-		return s.writeAgain(ctx, w)
+		if err := ctx.Err(); err != nil {
+			return nil, unsentErr{err}
+		}
+		return s.writeAlone(ctx, w)
 	}
 	return w.each, w.err
 }
@@ -109,22 +127,9 @@ func (s *sender) WriteApart(ctx context.Context, as Role, w *Write) ([]zk.MultiR
 	return apart(ctx, s, func() {}, func() ([]zk.MultiResponse, error) { return s.WriteGrouped(ctx, as, w) })
 }
 
-// writeAgain sends the operations of one caller alone, unless ctx has ended since they were sent in a group that was refused.
-func (s *sender) writeAgain(ctx context.Context, w *Write) ([]zk.MultiResponse, error) {
-	pause := backOff{}
-	err := pause.wait(ctx, s, w.err)
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, unsentErr{err}
-	}
-	return s.writeAlone(ctx, w, pause)
-}
-
 // writeAlone sends the operations of one caller in a transaction of their own.
-func (s *sender) writeAlone(ctx context.Context, w *Write, pause backOff) ([]zk.MultiResponse, error) {
-	each, err := callAndWait(ctx, s, w.as, pause, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+func (s *sender) writeAlone(ctx context.Context, w *Write) ([]zk.MultiResponse, error) {
+	each, err := CallAndWait(ctx, s, w.as, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return transact(conn, w.operations())
 	})
 	s.groups.record(w, each, err)
@@ -144,8 +149,8 @@ func (s *sender) writeGroup(ctx context.Context, first *Write) told {
 		return answered
 	}
 	group, ops := s.groups.compose(&mine, first)
-	defer s.groups.end(group)
 	next := s.sendGroup(&mine, group, ops)
+	s.groups.end(group) // before a caller comes with the next write of its queue
 	for _, w := range group[1:] {
 		w.told <- next
 	}
@@ -161,14 +166,11 @@ func (s *sender) sendGroup(mine *Turn, group []*Write, ops []any) told {
 	each, err := transact(s.conn, ops)
 	s.finish()
 	s.endIfExpired(err)
-	switch refused := isRefused(each, err); {
-	case refused && len(group) > 1:
-		return sendAlone
-	case refused:
+	if isRefused(each, err) {
+		if len(group) > 1 {
+			return sendAlone
+		}
 		s.groups.record(group[0], each, err)
-	case s.mayResend(err): // each caller waits for an overloaded server as long as its ctx allows
-		answer(group, nil, err)
-		return sendAlone
 	}
 	return answer(group, each, err)
 }

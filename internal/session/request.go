@@ -93,12 +93,8 @@ func beginApart[R any](ctx context.Context, s *sender, end func(), request func(
 // session ends the connection if no answer comes. A request that is still in the ZooKeeper
 // client's queue when the connection ends fails T/8 later: see [dialer.failQueued].
 func CallAndWait[R any](ctx context.Context, of Sender, as Role, request func(*zk.Conn) (R, error)) (R, error) {
-	return callAndWait(ctx, of.self(), as, backOff{}, request)
-}
-
-// callAndWait is CallAndWait for a request that was refused before, as often as pause says.
-func callAndWait[R any](ctx context.Context, s *sender, as Role, pause backOff, request func(*zk.Conn) (R, error)) (R, error) {
-	for {
+	s := of.self()
+	for pause := (backOff{}); ; {
 		var zero R
 		mine, err := s.TakeTurn(ctx, as)
 		if err != nil {
