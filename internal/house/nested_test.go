@@ -111,7 +111,7 @@ var nested = map[string]rule{
 	},
 	proof + "/bench": {
 		may: []string{
-			docker, recipes, lock, election, epoch, service, client, zktest, child, contender, need, module + "/internal/flags",
+			docker, recipes, recipes + "/guard", lock, election, epoch, service, client, zktest, child, contender, need, module + "/internal/flags",
 			stores, verdict, torture + "/pictures",
 		},
 		tools:   []string{torture + "/evidence"},

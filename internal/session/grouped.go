@@ -69,7 +69,8 @@ const maxRefused = 16 << 10
 //
 // A transaction that the server refuses changes nothing, and each of its writes is then sent alone. The next writes of a queue
 // that is refused then stay alone until one is carried out. What an overloaded server throttles is sent again with back-off, as long
-// as the ctx of its caller allows, and may then share a transaction with other writes. If the outcome of a transaction is unknown, so is that of each of its writes.
+// as the ctx of its caller allows, and may then share a transaction with other writes. If the outcome of a transaction is unknown,
+// so is that of each of its writes.
 func (s *sender) WriteGrouped(ctx context.Context, as Role, w *Write) ([]zk.MultiResponse, error) {
 	w.as = as
 	for pause := (backOff{}); ; {
