@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zktest runs ZooKeeper inside a test: one or several servers in this process, in memory, which speak the real protocol
-// on a real socket and fail when the test chooses. It needs nothing but Go, and starts in a millisecond.
+// Package zktest runs ZooKeeper inside a test: one or several servers in this process,
+// in memory, which speak the real protocol on a real socket and fail at a moment that
+// the test chooses. It needs nothing but Go, and starts in a millisecond.
 //
 //	func TestWorkStopsWhenTheLeaderIsExpired(t *testing.T) {
 //		srv := zktest.Start(t, nil)
@@ -28,7 +29,7 @@
 //
 // # Differences from ZooKeeper
 //
-// These differences are permanent, and tested where possible.
+// These differences are permanent. The suite tests each one that can be tested.
 //
 //   - A request whose fields cannot be read ends the connection: ZooKeeper answers
 //     MarshallingError.
@@ -36,9 +37,12 @@
 //     of its own and mishandles it.
 //   - A check outside a transaction is always answered: ZooKeeper answers only a refused
 //     one.
-//   - Children, ephemeral nodes and identities are listed, and a session's nodes are
-//     deleted, in sorted order, and the scheme auth in an ACL stands for the identities
-//     in the order in which they were added: ZooKeeper uses the order of a hash table.
+//   - Children, ephemeral nodes and identities are listed in sorted order: ZooKeeper
+//     lists them in the order of a hash table.
+//   - The scheme auth in an ACL stands for the identities in the order in which they
+//     were added: ZooKeeper uses the order of a hash table.
+//   - The nodes of a session are deleted in sorted order: ZooKeeper uses the order of a
+//     hash table.
 //   - A request that follows a setACL is checked against the new ACL: ZooKeeper may check
 //     it against the old one if both came in one write.
 //   - A connection whose session expires may receive events for its own nodes before it
@@ -57,12 +61,13 @@
 // Faults hit the connection of one client, a [Link], a [Server], a session or a node. [Ensemble.Apply] injects a fault by its
 // name: docs/testing.md lists all.
 //
-// Start, Run, the addresses and ids of servers, and the faults that take a context are the same in package docker, which runs
-// real servers.
+// Start, Run, the addresses and ids of servers, and the faults that take a context have the same names, order and meaning in
+// package docker, which runs real servers.
 //
 // # Scripted requests
 //
-// A [Rule] selects requests by operation, path and client, scripts their outcome, and counts them and their bytes.
+// A [Rule] selects requests by operation, path and client and scripts their outcome. It
+// also counts the requests and bytes that it selects.
 //
 //	srv.Intercept(zktest.Rule{Op: "create", Below: "/locks", Times: 1, Fail: zktest.ErrNoAuth})
 //	srv.Intercept(zktest.Rule{Op: "getData", Path: "/config", Hold: zktest.ToClient})
