@@ -103,11 +103,11 @@ test-servers:
 		./proof/torture/rivals ./proof/torture/cmd/rival; \
 	$(DONE)
 
-# A sample: one frame of 240 and one mutant of thirty, each time from a random one on, and the first plans. `make simulate` runs
+# A sample: one frame of 300 and one mutant of 36, each time from a random one on, and the first plans. `make simulate` runs
 # all, and a sample with the race detector.
 test-computed:
-	@$(RUN) run nice -n 5 $(TEST) -timeout 60m ./proof/simulation -sim.every=240 -sim.seeds=200; \
-	run nice -n 5 $(TEST) -timeout 60m ./proof/mutants -mutants.every=30; \
+	@$(RUN) run nice -n 5 $(TEST) -timeout 60m ./proof/simulation -sim.every=300 -sim.seeds=200; \
+	run nice -n 5 $(TEST) -timeout 60m ./proof/mutants -mutants.every=36; \
 	run nice -n 5 $(TEST) ./proof/release; \
 	$(DONE)
 
