@@ -16,9 +16,13 @@ import (
 )
 
 // reaping returns how long a path must stay unused until its parent node is reaped: its queue must drain, and servers check
-// once a second. A queue with leases takes longer: the leases of partitioned holders must expire first.
+// once a second. A queue with leases takes longer: the leases of partitioned holders must expire first. So does one where each
+// contender has many waiters: the sessions of those that are paused must expire.
 func reaping(o *Options) (least, most time.Duration) {
 	least, most = sixteenthsOfT(12, 24)(o)
+	if o.Waiters > 0 {
+		least, most = sixteenthsOfT(36, 48)(o)
+	}
 	if o.Replicas > 0 {
 		least, most = least+worker.LeaseTTL(o.Timeout), most+2*worker.LeaseTTL(o.Timeout)
 	}
