@@ -80,7 +80,7 @@ func (r *round) steady(clients []*client.Client, length time.Duration) (times ma
 		times[operation] = append(times[operation], time.Since(since))
 	}
 	began := time.Now()
-	err = each(len(clients), func(worker int) error {
+	err = together(len(clients), func(worker int) error {
 		for i := worker; ; i += len(clients) {
 			due := began.Add(time.Duration(i) * steadyEvery)
 			if due.Sub(began) >= length {
