@@ -155,7 +155,7 @@
 //     up, dies, is a reader or belongs to another library. Waiters of one client that need a listing at the same time share it.
 //     A listing has about 56 bytes for the first contender of a session and 28 for each other: 140 to 280 KB with 5 000.
 //   - While a write of a session is in flight, the joins, releases, lease renewals and Checks of its other callers wait for the
-//     answer, and then share one transaction. With 64 goroutines that lock a path each, it has 14 to 32 writes.
+//     answer, and then share one transaction.
 //   - A client has at most 128 requests in flight, and heartbeats in addition: however many callers it has, a heartbeat
 //     waits behind 128 requests at most. Of the callers that wait, Check, Commit and releases come first, then watches,
 //     reads and the deletions of waiters, then joins, to which one turn in eight goes in any case. 32 requests are

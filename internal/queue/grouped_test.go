@@ -46,7 +46,7 @@ func newRack(t *testing.T, n int) *rack {
 	return r
 }
 
-// A call is a call of a Claim that goes on.
+// A call is a call of Claim that may not have returned.
 type call struct {
 	claim *recipes.Claim
 	err   error
@@ -75,7 +75,7 @@ func (r *rack) busy(t *testing.T) (first *call, release func()) {
 	return first, rule.Release
 }
 
-// transactions returns the transactions that were received since an instant, but for those of heartbeats.
+// transactions returns the transactions that were received since an instant, without heartbeats.
 func (s *ensemble) transactions(since time.Time) []request {
 	return slices.DeleteFunc(s.seen(isOp("multi")), func(r request) bool { return r.at.Before(since) || r.Ops[0].Op == "check" && len(r.Ops) == 1 })
 }

@@ -161,17 +161,23 @@ func (r recreated) plan(instant time.Duration) Plan {
 	return p
 }
 
+// recreatedParent is a plan without steps for so many processes, in which an operator deletes the parent of a lock.
+func recreatedParent(processes int) Plan {
+	const t = sweepTimeout
+	return Plan{
+		Options: Options{
+			Servers: 3, Timeout: t, Tick: t / 4, Heartbeat: t * 3 / 10, Sync: 5, Reap: time.Minute, Paths: []string{"/a"},
+		},
+		Processes: processes,
+		Length:    5 * t,
+	}
+}
+
 // knowing is a plan in which c0 holds the lock with sequence number 3, and c2 has learned its name by a release. An operator deletes the
 // parent with everything below it, and c3 creates three nodes in its next life. Before c0 is notified, c2 joins with number 3.
 func knowing(instant time.Duration) Plan {
 	const t = sweepTimeout
-	p := Plan{
-		Options: Options{
-			Servers: 3, Timeout: t, Tick: t / 4, Heartbeat: t * 3 / 10, Sync: 5, Reap: time.Minute, Paths: []string{"/a"},
-		},
-		Processes: 4,
-		Length:    5 * t,
-	}
+	p := recreatedParent(4)
 	// The waits are too short for c0 to watch its own node.
 	const step = t / 64
 	p.add(t/16, "c1.0", "lock /a %v 0s", 4*step)
@@ -192,13 +198,7 @@ func knowing(instant time.Duration) Plan {
 // when it is answered, has the tag of the former life. c2, whose witness is missing, lists that node.
 func believing(instant time.Duration) Plan {
 	const t = sweepTimeout
-	p := Plan{
-		Options: Options{
-			Servers: 3, Timeout: t, Tick: t / 4, Heartbeat: t * 3 / 10, Sync: 5, Reap: time.Minute, Paths: []string{"/a"},
-		},
-		Processes: 5,
-		Length:    5 * t,
-	}
+	p := recreatedParent(5)
 	const step = t / 64
 	p.add(t/32, "c4.0", "lock /a 0s 0s")
 	p.add(t/16, "c1.0", "lock /a %v 0s", 4*step)
@@ -222,13 +222,7 @@ func believing(instant time.Duration) Plan {
 // nodes. Before c0 is notified, c2 joins with number 4.
 func foreign(instant time.Duration) Plan {
 	const t = sweepTimeout
-	p := Plan{
-		Options: Options{
-			Servers: 3, Timeout: t, Tick: t / 4, Heartbeat: t * 3 / 10, Sync: 5, Reap: time.Minute, Paths: []string{"/a"},
-		},
-		Processes: 4,
-		Length:    5 * t,
-	}
+	p := recreatedParent(4)
 	const step = t / 64
 	p.add(t/16, "c1.0", "lock /a 0s 0s")
 	p.add(t/16+step, "zk", "join-foreign /a")
