@@ -204,8 +204,10 @@ func TestWriteThatWaitsForAGroupEndsWithItsContextAndCreatesNothing(t *testing.T
 		ctx, cancel := context.WithCancel(t.Context())
 		left := r.claims(ctx, r.queues[1])[0]
 		stays := r.claims(t.Context(), r.queues[2])[0]
+		began := time.Now()
 		cancel()
-		<-left.done // also while the group is in flight
+		<-left.done
+		require.Zero(t, time.Since(began), "while the group is in flight")
 		require.ErrorIs(t, left.err, context.Canceled)
 		release()
 		requireGranted(t, first, stays)
@@ -231,6 +233,24 @@ func TestAnotherCallerSendsTheGroupOfOneThatLeaves(t *testing.T) {
 		require.ErrorIs(t, left.err, context.DeadlineExceeded)
 		r.unreachable.Store(false)
 		requireGranted(t, stay...)
+	})
+}
+
+func TestWritesThatWaitForAGroupEndWithTheClient(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		r := newRack(t, 5)
+		_, release := r.busy(t)
+		calls := r.claims(t.Context(), r.queues[1:]...)
+		began := time.Now()
+		closed := make(chan error, 1)
+		go func() { closed <- r.client.Close() }()
+		for _, c := range calls {
+			<-c.done
+			require.ErrorIs(t, c.err, recipes.ErrClosed)
+		}
+		require.Zero(t, time.Since(began), "while the group is in flight")
+		release()
+		<-closed
 	})
 }
 

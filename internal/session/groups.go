@@ -123,7 +123,7 @@ func (g *groups) compose(mine *Turn, first *Write) (group []*Write, ops []any) {
 	g.leading[first.as]--
 	g.inFlight++
 	defer g.passOn()
-	for len(ops) < maxGrouped {
+	for {
 		w := g.next(g.taken)
 		if w == nil {
 			break
