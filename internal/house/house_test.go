@@ -283,7 +283,7 @@ var rules = map[string]rule{
 		because: "locks, elections, leases and the command have it in common",
 	},
 	permits: {
-		may:     []string{zk, recipes, protocol, session, sentinel, engineClient, engineClaim, queues, records},
+		may:     []string{zk, recipes, protocol, session, sentinel, zkpath, engineClient, engineClaim, queues, records},
 		because: "it shares a queue, whose other users do not need its limit",
 	},
 	together: {

@@ -164,19 +164,16 @@ func (d *deletions) stillExists(ctx context.Context, p *nodes.Node) (bool, error
 	return false, nil
 }
 
-// deleteOnce sends one request to delete the node, alone or with the writes of other callers. It waits for the answer on the caller's
-// goroutine, unless ctx ends within T/2: a slow server may take nearly T/4 for the group before, and as long again. It always waits for
-// the deletion of a named node: a request that outlives its call could hit a later node of that name.
+// deleteOnce sends one request to delete the node, alone or with the writes of other callers.
 func (d *deletions) deleteOnce(ctx context.Context, p *nodes.Node, as Role, also *zk.SetDataRequest) (written *zk.Stat, err error) {
+	if second, found := d.Nodes.Second(p); found {
+		return nil, d.deleteBoth(ctx, p, second, as)
+	}
 	ops := []any{&zk.DeleteRequest{Path: p.Path, Version: p.Kind.DeleteVersion()}}
 	if also != nil {
 		ops = append(ops, also)
 	}
-	write := d.WriteGrouped
-	if deadline, ok := ctx.Deadline(); ok && p.Kind != nodes.Named && time.Until(deadline) < d.Timeout()/2 {
-		write = d.WriteApart
-	}
-	each, err := write(ctx, as, &Write{Queue: p.Parent, Operations: func() []any { return ops }})
+	each, err := d.write(ctx, p, as, ops)
 	switch {
 	case len(each) != 2:
 		return nil, err
@@ -186,6 +183,17 @@ func (d *deletions) deleteOnce(ctx context.Context, p *nodes.Node, as Role, also
 		return nil, &besideError{err}
 	}
 	return nil, err
+}
+
+// write carries out the operations on the node. It waits for the answer on the caller's goroutine, unless ctx ends within T/2: a
+// slow server may take nearly T/4 for the group before, and as long again. It always waits for the deletion of a named node: a
+// request that outlives its call could hit a later node of that name.
+func (d *deletions) write(ctx context.Context, p *nodes.Node, as Role, ops []any) ([]zk.MultiResponse, error) {
+	write := d.WriteGrouped
+	if deadline, ok := ctx.Deadline(); ok && p.Kind != nodes.Named && time.Until(deadline) < d.Timeout()/2 {
+		write = d.WriteApart
+	}
+	return write(ctx, as, &Write{Queue: p.Parent, Operations: func() []any { return ops }})
 }
 
 // A besideError is the error of the write in a transaction that deletes a node and writes another one: nothing was changed.
@@ -208,7 +216,7 @@ func (d *deletions) Discard(p *nodes.Node, limit time.Duration) {
 	defer cancel()
 	if known {
 		err := d.spawn(func() {
-			_, err := Call(ctx, d, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.Kind.DeleteVersion()) })
+			err := d.deleteAlone(ctx, p)
 			if err == nil || errors.Is(err, zk.ErrNoNode) || p.Kind == nodes.Lease && errors.Is(err, zk.ErrBadVersion) {
 				d.Nodes.MarkGone(p)
 				return
@@ -225,6 +233,15 @@ func (d *deletions) Discard(p *nodes.Node, limit time.Duration) {
 	case <-detached:
 	case <-ctx.Done():
 	}
+}
+
+// deleteAlone sends one request to delete the node, with its second one if there is one, and with no write of another caller.
+func (d *deletions) deleteAlone(ctx context.Context, p *nodes.Node) error {
+	if second, found := d.Nodes.Second(p); found {
+		return d.deleteBoth(ctx, p, second, Ordinary)
+	}
+	_, err := Call(ctx, d, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.Kind.DeleteVersion()) })
+	return err
 }
 
 // postpone makes the owner delete the node after a failed deletion. A server that answered

@@ -11,8 +11,15 @@ import (
 
 // MarkLost ends what was granted on the node, which a server reports as missing. It returns
 // false if the node was released in the meantime: then its absence proves nothing.
+//
+// A second node excludes other contenders in the meantime: like an overwritten node, it is kept until the holder's work has had time to
+// stop.
 func (d *deletions) MarkLost(n *nodes.Node) bool {
-	return d.markLost(n, sentinel.ErrDeleted, d.DeleteSoon)
+	ended := d.DeleteSoon
+	if _, found := d.Nodes.Second(n); found {
+		ended = d.DeleteLater
+	}
+	return d.markLost(n, sentinel.ErrDeleted, ended)
 }
 
 // MarkOverwritten is MarkLost for a node that a server reports as overwritten. It reads the

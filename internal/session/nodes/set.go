@@ -50,6 +50,7 @@ type entry struct {
 	behind    bool      // a contender ahead of the waiting node was seen to exist, and no event of it since
 	watched   bool      // the session watches the node
 	rewrite   []byte    // data that the session has written, or is about to; nil if there is none
+	second    *Second   // nil if there is none
 	notBefore time.Time // when it may be deleted
 	failures  int       // consecutive failures of its deletion
 	stopped   bool      // the holder's work has stopped: the node need not be kept
@@ -165,6 +166,13 @@ func (s *Set) remove(n *Node) bool {
 	delete(s.all, n)
 	delete(s.toDelete, n)
 	return e.state != gone
+}
+
+// IsQueued reports whether the node is of a waiter or a holder, and nobody deletes it.
+func (s *Set) IsQueued(n *Node) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of(n).state.isQueued()
 }
 
 // At returns the node with that path if it is of a waiter or a holder, and otherwise nil.
