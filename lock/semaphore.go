@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/permits"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -65,6 +66,16 @@ func (p *Permits) Release(ctx context.Context) error { return p.hold.Unlock(ctx)
 // NewSemaphore returns the semaphore at path with a limit of 1 to MaxPermits. It sends no
 // request. A limit of 0 is the one that is stored: if none is, the methods return ErrNoLimit, and store nothing. opts may be nil.
 func NewSemaphore(client *recipes.Client, path string, limit int, opts *SemaphoreOptions) (*Semaphore, error) {
+	s, err := newSemaphore(client, path, limit, opts, permits.New)
+	if err != nil {
+		return nil, fmt.Errorf("new semaphore: %w", err)
+	}
+	return s, nil
+}
+
+func newSemaphore(
+	client *recipes.Client, path string, limit int, opts *SemaphoreOptions, newPermits func(*queue.Queue, int) (*permits.Permits, error),
+) (*Semaphore, error) {
 	if opts == nil {
 		opts = &SemaphoreOptions{}
 	}
@@ -72,9 +83,9 @@ func NewSemaphore(client *recipes.Client, path string, limit int, opts *Semaphor
 	if err != nil {
 		return nil, err
 	}
-	permits, err := permits.New(mutex.queue, limit)
+	permits, err := newPermits(mutex.queue, limit)
 	if err != nil {
-		return nil, fmt.Errorf("new semaphore: %w", err)
+		return nil, err
 	}
 	return &Semaphore{mutex, permits}, nil
 }
@@ -153,7 +164,11 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // Processes that have used the semaphore before, or with a limit of 0, follow the new limit. Start further ones with the
 // new limit.
 func (s *Semaphore) Resize(ctx context.Context, limit int) error {
-	err := s.permits.Resize(ctx, limit)
+	return s.resized(limit, s.permits.Resize(ctx, limit))
+}
+
+// resized returns the error of Resize for the engine's.
+func (s *Semaphore) resized(limit int, err error) error {
 	if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) {
 		err = fmt.Errorf("limit of %d permits is below the %d that are held or waited for: %w",
 			limit, busy.Taken, &HeldError{Path: busy.Path, Holder: busy.Front, Taken: busy.Taken})

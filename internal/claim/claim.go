@@ -26,6 +26,7 @@ type Claim struct {
 	node    *nodes.Node
 	token   fencing.Token
 	mode    protocol.Mode
+	number  int  // of a slot
 	waited  bool // the contender had a predecessor
 	lists   int  // how often the contender listed the queue after it began to wait
 	granted time.Time
@@ -59,6 +60,9 @@ func (c *Claim) Mode() protocol.Mode { return c.mode }
 // Waited reports whether the contender had a predecessor, and how often it has listed the queue since it began to wait.
 func (c *Claim) Waited() (waited bool, listings int) { return c.waited, c.lists }
 
+// Number returns the number of a slot.
+func (c *Claim) Number() int { return c.number }
+
 // Shared reports whether others may hold the same queue.
 func (c *Claim) Shared() bool {
 	c.mu.Lock()
@@ -78,7 +82,7 @@ func (c *Claim) fail(op string, err error) error {
 	return c.session.Client().Fail(op, c.node.Path, err)
 }
 
-// Token returns the zxid with which the claim's node was created.
+// Token returns the zxid with which the claim's node was created, or of the grant of a slot.
 func (c *Claim) Token() fencing.Token { return c.token }
 
 // Path returns the path of the claim's own node, namespace included.

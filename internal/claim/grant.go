@@ -54,6 +54,7 @@ type Granting struct {
 	Token  fencing.Token
 	Mode   protocol.Mode
 	Shared bool // others may hold the queue as well
+	Number int  // of a slot
 	Waited bool // the contender had a predecessor
 	Lists  int  // how often the contender listed the queue after it began to wait
 	Asked  *session.Proof
@@ -66,7 +67,7 @@ func Grant(ctx context.Context, s *client.Session, g Granting) (*Claim, error) {
 		return nil, err
 	}
 	c := &Claim{
-		session: s, node: g.Node, token: g.Token, mode: g.Mode, shared: g.Shared, waited: g.Waited, lists: g.Lists, remove: g.Remove,
+		session: s, node: g.Node, token: g.Token, mode: g.Mode, shared: g.Shared, number: g.Number, waited: g.Waited, lists: g.Lists, remove: g.Remove,
 		granted: time.Now(), done: make(chan struct{}),
 	}
 	if err := s.Grant(g.Node, c.Ender(), c.granted); err != nil {

@@ -32,14 +32,30 @@ func (e *LimitError) Error() string {
 
 // A limitRecord is the data of the node that stores the limit.
 type limitRecord struct {
-	Limit int `json:"limit"`
+	Limit int  `json:"limit"`
+	Slots bool `json:"slots,omitempty"` // the permits are numbered
 }
 
-var limits = record.Kind[limitRecord]{Name: "a limit", Check: func(r limitRecord) error { return checkLimit(r.Limit) }}
+var limits = record.Kind[limitRecord]{Name: "a limit", Check: func(r limitRecord) error { return checkPermits(r.Limit) }}
 
-func encodeLimit(limit int) []byte { return fmt.Appendf(nil, `{"format":1,"limit":%d}`, limit) }
+func (p *Permits) encodeLimit(limit int) []byte {
+	if p.numbered {
+		return fmt.Appendf(nil, `{"format":1,"limit":%d,"slots":true}`, limit)
+	}
+	return fmt.Appendf(nil, `{"format":1,"limit":%d}`, limit)
+}
 
-func checkLimit(limit int) error {
+// MaxNumbers is the greatest limit of numbered permits: a listing of so many has 36 KB.
+const MaxNumbers = 4096
+
+func (p *Permits) checkLimit(limit int) error {
+	if p.numbered && (limit < 1 || limit > MaxNumbers) {
+		return fmt.Errorf("limit of %d slots: must be 1 to %d", limit, MaxNumbers)
+	}
+	return checkPermits(limit)
+}
+
+func checkPermits(limit int) error {
 	if limit < 1 || limit > protocol.MaxPermits {
 		return fmt.Errorf("limit of %d permits: must be 1 to %d", limit, protocol.MaxPermits)
 	}
@@ -48,6 +64,9 @@ func checkLimit(limit int) error {
 
 // ErrNoLimit is returned for Permits without a limit of their own, if no limit is stored.
 var ErrNoLimit = errors.New("no limit is stored: use a limit that is not 0, which stores it")
+
+// ErrNumbered is returned for permits with numbers on a path whose permits have none, and the reverse.
+var ErrNumbered = errors.New("a semaphore and slots cannot have the same path")
 
 // readLimit returns the stored limit. It stores the limit of New if there is none.
 //
@@ -67,6 +86,9 @@ func (p *Permits) readLimit(ctx context.Context, s *client.Session) (queue.Limit
 		}
 		data, stat, _ := w.Content()
 		stored, err := limits.Decode(data)
+		if err == nil && stored.Slots != p.numbered {
+			err = ErrNumbered
+		}
 		if err != nil {
 			return queue.Limit{}, &recipes.Error{Op: "read", Path: p.limitPath, Err: err}
 		}
@@ -117,7 +139,7 @@ func (p *Permits) createLimit(ctx context.Context, s *client.Session) error {
 		}
 		return err
 	}
-	return s.Client().Create(ctx, p.limitPath, encodeLimit(p.limit), s.Client().ACL())
+	return s.Client().Create(ctx, p.limitPath, p.encodeLimit(p.limit), s.Client().ACL())
 }
 
 // agreedLimit is acceptLimit for a claim of so many permits. Its error is a *LimitError if the first limit that this

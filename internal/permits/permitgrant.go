@@ -84,7 +84,8 @@ func (p *Permits) refresh(ctx context.Context, s *client.Session, pl *queue.Plac
 
 // A marking is the answer to the transaction of mark.
 type marking struct {
-	limit, own error // of its operations; of own only if the error of limit is nil
+	limit, own, number error // of its operations; of each only if the errors before are nil
+	granted            int64 // the zxid of the transaction, if it was carried out
 }
 
 // mark grants the place its permits in the ensemble: it marks the node, in one transaction with a
@@ -95,10 +96,17 @@ type marking struct {
 // fit when the transaction is carried out, however old the listing is.
 func (p *Permits) mark(ctx context.Context, s *client.Session, pl *queue.Place) (fits bool, err error) {
 	data, err := protocol.Amend(pl.Record, "held", true)
+	if err == nil && pl.Numbered {
+		data, err = protocol.Amend(data, "slot", pl.Number)
+	}
 	if err != nil {
 		return false, &recipes.Error{Op: "grant", Path: pl.Path, Err: err}
 	}
-	s.Nodes.BeginRewrite(pl.Node, data)
+	if pl.Numbered {
+		s.Nodes.BeginRewriteAnd(pl.Node, data, p.numberPath(pl.Number))
+	} else {
+		s.Nodes.BeginRewrite(pl.Node, data)
+	}
 	for {
 		answer, err := session.Retry(ctx, s.Session, "grant", pl.Path, func(conn *zk.Conn) (marking, error) {
 			return p.sendMark(conn, pl, data)
@@ -108,8 +116,12 @@ func (p *Permits) mark(ctx context.Context, s *client.Session, pl *queue.Place) 
 			return false, err
 		case answer.limit != nil:
 			return p.marked(ctx, s, pl)
+		case answer.own == nil && answer.number != nil:
+			s.Nodes.ForgetSecond(pl.Node)
+			return false, errNumberInUse
 		case answer.own == nil:
 			s.Nodes.Recognise(pl.Node, 1, data)
+			p.recordGrant(s, pl, answer.granted)
 			return true, nil
 		case errors.Is(answer.own, zk.ErrNoNode):
 			s.MarkLost(pl.Node)
@@ -119,8 +131,8 @@ func (p *Permits) mark(ctx context.Context, s *client.Session, pl *queue.Place) 
 		switch {
 		case cause != nil:
 			return false, &recipes.Error{Op: "grant", Path: pl.Path, Err: fmt.Errorf("%w: %w", sentinel.ErrDeleted, cause)}
-		case pl.Version() == 1:
-			return true, nil // an attempt that was not answered was carried out
+		case pl.Version() == 1: // an attempt that was not answered was carried out
+			return p.marked(ctx, s, pl)
 		case ctx.Err() != nil:
 			return false, &recipes.Error{Op: "grant", Path: pl.Path, Err: ctx.Err()}
 		}
@@ -130,14 +142,27 @@ func (p *Permits) mark(ctx context.Context, s *client.Session, pl *queue.Place) 
 // sendMark sends the transaction. Its error says that the transaction has no answer, or that
 // the server refused it for another reason than one of its nodes.
 func (p *Permits) sendMark(conn *zk.Conn, pl *queue.Place, data []byte) (marking, error) {
-	results, err := conn.Multi(
+	ops := []any{
 		&zk.CheckVersionRequest{Path: p.limitPath, Version: pl.Limit.Version},
 		&zk.SetDataRequest{Path: pl.Path, Data: data, Version: 0},
-	)
-	if err == nil || len(results) != 2 || !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
+	}
+	if pl.Numbered {
+		ops = append(ops, &zk.CreateRequest{Path: p.numberPath(pl.Number), Data: data, Acl: p.queue.Client.ACL(), Flags: zk.FlagEphemeral})
+	}
+	results, err := conn.Multi(ops...)
+	switch {
+	case err == nil && len(results) == len(ops):
+		return marking{granted: results[1].Stat.Mzxid}, nil
+	case err == nil:
+		return marking{}, fmt.Errorf("server answered a grant of %d operations with %d results", len(ops), len(results))
+	case len(results) != len(ops):
+		return marking{}, err
+	case errors.Is(err, zk.ErrNodeExists):
+		return marking{number: err}, nil // only a create is refused so
+	case !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode):
 		return marking{}, err
 	}
-	return marking{results[0].Error, results[1].Error}, nil
+	return marking{limit: results[0].Error, own: results[1].Error}, nil
 }
 
 // marked reports whether the node is marked although the last transaction was refused because of the
@@ -151,5 +176,17 @@ func (p *Permits) marked(ctx context.Context, s *client.Session, pl *queue.Place
 	case err != nil:
 		return false, err
 	}
-	return stat.Version == 1 && s.Nodes.Recognise(pl.Node, stat.Version, data), nil
+	if stat.Version != 1 || !s.Nodes.Recognise(pl.Node, stat.Version, data) {
+		return false, nil
+	}
+	p.recordGrant(s, pl, stat.Mzxid)
+	return true, nil
+}
+
+// recordGrant records that the place was granted its permits by the transaction with that zxid, which is the token of a numbered one.
+func (p *Permits) recordGrant(s *client.Session, pl *queue.Place, zxid int64) {
+	if pl.Numbered {
+		pl.Granted = zxid
+		s.Nodes.SecondCreated(pl.Node)
+	}
 }

@@ -33,6 +33,7 @@ type Permits struct {
 	queue     *queue.Queue
 	limit     int    // of New, 0 for the stored one
 	limitPath string // namespace included
+	numbered  bool
 
 	mu     sync.Mutex // guards agreed
 	agreed bool       // the stored limit was the one of New, or Resize has changed it
@@ -44,7 +45,7 @@ func New(q *queue.Queue, limit int) (*Permits, error) {
 	if q == nil {
 		return nil, &recipes.Error{Op: "new permits", Err: errors.New("queue is nil")}
 	}
-	if err := checkLimit(limit); limit != 0 && err != nil {
+	if err := checkPermits(limit); limit != 0 && err != nil {
 		return nil, &recipes.Error{Op: "new permits", Path: q.Path(), Err: err}
 	}
 	if q.Takeover != nil {
@@ -94,7 +95,7 @@ func (p *Permits) Try(ctx context.Context, weight int) (*recipes.Claim, error) {
 		if _, err := p.agreedLimit(ctx, s, weight); err != nil {
 			return nil, err
 		}
-		return p.tryIn(ctx, s, int32(weight))
+		return p.tryIn(ctx, s, int32(weight), p.numbered)
 	})
 }
 
@@ -112,7 +113,7 @@ func (p *Permits) claimIn(ctx context.Context, s *client.Session, weight int32, 
 	if err != nil {
 		return nil, err
 	}
-	pl.Limit = l
+	pl.Limit, pl.Numbered = l, p.numbered
 	c, err := p.take(ctx, s, pl, alone)
 	if err != nil {
 		p.queue.Discard(s, pl)
@@ -121,20 +122,30 @@ func (p *Permits) claimIn(ctx context.Context, s *client.Session, weight int32, 
 }
 
 // take waits until the permits fit, marks the node and grants the claim. fits reports whether they
-// are known to fit under the limit that the place has.
+// are known to fit under the limit that the place has: it was alone when it joined.
 func (p *Permits) take(ctx context.Context, s *client.Session, pl *queue.Place, fits bool) (*recipes.Claim, error) {
-	for {
+	for alone := fits; ; alone = false {
 		if !fits {
 			if err := p.await(ctx, s, pl); err != nil {
 				return nil, err
 			}
 		}
 		var err error
-		if fits, err = p.mark(ctx, s, pl); err != nil {
+		switch {
+		case !pl.Numbered:
+			fits, err = p.mark(ctx, s, pl)
+		case alone: // the number 0 is free then, as a rule
+			if fits, err = p.mark(ctx, s, pl); errors.Is(err, errNumberInUse) {
+				fits, err = p.markNumbered(ctx, s, pl, p.awaitNumber)
+			}
+		default:
+			fits, err = p.markNumbered(ctx, s, pl, p.awaitNumber)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if fits {
-			return p.queue.Grant(ctx, s, pl)
+			return p.grant(ctx, s, pl)
 		}
 	}
 }
@@ -142,7 +153,7 @@ func (p *Permits) take(ctx context.Context, s *client.Session, pl *queue.Place, 
 // tryIn is Try within one session. As in Queue.tryIn, of several tries at the same time one joins
 // and the others read again. But a lost race does not show that the permits were taken: the winner may have needed few of them.
 // So a try that has lost too many joins whatever the parent's version is, and its position decides.
-func (p *Permits) tryIn(ctx context.Context, s *client.Session, weight int32) (*recipes.Claim, error) {
+func (p *Permits) tryIn(ctx context.Context, s *client.Session, weight int32, numbered bool) (*recipes.Claim, error) {
 	q := p.queue
 	for lost := 0; ; lost++ {
 		l, err := p.acceptLimit(ctx, s, func(permits int) error { return p.checkWeight(int(weight), permits) })
@@ -182,7 +193,7 @@ func (p *Permits) tryIn(ctx context.Context, s *client.Session, weight int32) (*
 		case err != nil:
 			return nil, err
 		}
-		pl.Limit = l
+		pl.Limit, pl.Numbered = l, numbered
 		c, err := p.takeNow(ctx, s, pl, alone)
 		if c != nil {
 			return c, nil
@@ -202,10 +213,25 @@ func (p *Permits) takeNow(ctx context.Context, s *client.Session, pl *queue.Plac
 			return nil, err
 		}
 	}
-	if fits, err := p.mark(ctx, s, pl); err != nil || !fits {
+	mark := p.mark
+	if pl.Numbered {
+		mark = func(ctx context.Context, s *client.Session, pl *queue.Place) (bool, error) {
+			return p.markNumbered(ctx, s, pl, p.chooseNumber)
+		}
+	}
+	if fits, err := mark(ctx, s, pl); err != nil || !fits {
 		return nil, err
 	}
-	return p.queue.Grant(ctx, s, pl)
+	return p.grant(ctx, s, pl)
+}
+
+// grant makes a claim of a place that is marked.
+func (p *Permits) grant(ctx context.Context, s *client.Session, pl *queue.Place) (*recipes.Claim, error) {
+	c, err := p.queue.Grant(ctx, s, pl)
+	if err == nil && pl.Numbered {
+		s.WatchSecond(pl.Node, p.numberPath(pl.Number), pl.Granted)
+	}
+	return c, err
 }
 
 // first reads the first contender of the listing. found is false if it is gone.

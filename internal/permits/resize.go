@@ -37,7 +37,7 @@ func (p *Permits) Resize(ctx context.Context, limit int) error {
 	if ctx == nil {
 		return fail(sentinel.ErrNilContext)
 	}
-	if err := checkLimit(limit); err != nil {
+	if err := p.checkLimit(limit); err != nil {
 		return fail(err)
 	}
 	for {
@@ -51,7 +51,7 @@ func (p *Permits) Resize(ctx context.Context, limit int) error {
 		case ctx.Err() == nil && errors.Is(err, sentinel.ErrLost) && !errors.Is(err, sentinel.ErrClosed):
 			continue // nothing was changed under the claim
 		}
-		if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) {
+		if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) && busy.Taken > 0 {
 			err = fmt.Errorf("limit of %d permits is below the %d that are held or waited for: %w", limit, busy.Taken, err)
 		}
 		return fail(sentinel.WithCtx(ctx, err))
@@ -85,7 +85,7 @@ func (p *Permits) resize(ctx context.Context, limit int) error {
 // storeLimit stores a higher limit.
 func (p *Permits) storeLimit(ctx context.Context, s *client.Session, limit int, version int32) error {
 	_, err := session.Retry(ctx, s.Session, "set", p.limitPath, func(conn *zk.Conn) (*zk.Stat, error) {
-		return conn.Set(p.limitPath, encodeLimit(limit), version)
+		return conn.Set(p.limitPath, p.encodeLimit(limit), version)
 	})
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
 		return errLimitMoved // perhaps by an attempt of this call that was not answered
@@ -94,16 +94,29 @@ func (p *Permits) storeLimit(ctx context.Context, s *client.Session, limit int, 
 }
 
 // lower stores a lower limit while this client has the permits that are to vanish: the other
-// claims fit under the new limit then, and no grant can be carried out that does not.
+// claims fit under the new limit then, and no grant can be carried out that does not. If the permits are numbered, the server refuses
+// the write while one of the numbers that are to vanish is in use. So many numbers that one transaction cannot have them all vanish in
+// several steps.
 func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) error {
+	to := limit
+	if p.numbered {
+		to = max(limit, from.Permits-p.mostRemoved())
+	}
 	c, err := p.queue.Contend(ctx, func(ctx context.Context, s *client.Session) (*recipes.Claim, error) {
-		return p.tryIn(ctx, s, int32(from.Permits-limit))
+		return p.tryIn(ctx, s, int32(from.Permits-to), false)
 	})
 	if err != nil {
 		return err
 	}
-	_, err = claim.Of(c).Commit(ctx, "", []any{&zk.SetDataRequest{Path: p.limitPath, Data: encodeLimit(limit), Version: from.Version}})
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+	ops := []any{&zk.SetDataRequest{Path: p.limitPath, Data: p.encodeLimit(to), Version: from.Version}}
+	if p.numbered {
+		ops = p.removeNumbers(ops, to, from.Permits)
+	}
+	results, err := claim.Of(c).Commit(ctx, "", ops)
+	switch {
+	case errors.Is(err, zk.ErrNodeExists):
+		err = p.numberInUse(ctx, to+(firstRefused(results)-1)/2, err)
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), err == nil && to > limit:
 		err = errLimitMoved
 	}
 	if released := p.queue.Release(ctx, c); err == nil && !errors.Is(released, sentinel.ErrLost) {

@@ -65,7 +65,7 @@ func (w *world) list(a *actor) {
 	case d.Granted():
 		a.become(holds)
 	default:
-		a.phase, a.d = watches, Decision{slices.Clone(d.Ahead), d.Complete}
+		a.phase, a.d = watches, Decision{Ahead: slices.Clone(d.Ahead), Complete: d.Complete}
 	}
 }
 

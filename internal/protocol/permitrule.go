@@ -39,7 +39,7 @@ func (o *Order) decidePermits(own Member, limit int) (d Decision, listed bool) {
 			return Decision{Ahead: o.Members[i-1 : i]}, true
 		}
 	}
-	return Decision{}, true
+	return Decision{Before: i}, true
 }
 
 // PermitsTaken returns how many permits the members have or wait for.

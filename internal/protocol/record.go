@@ -31,6 +31,7 @@ type Record struct {
 	Timeout int64       `json:"sessionTimeout,omitempty"` // in ms, of the node's session
 	Revoked *Revocation `json:"revoked,omitempty"`
 	Shared  bool        `json:"shared,omitempty"` // a writer's claim that was downgraded
+	Slot    *int        `json:"slot,omitempty"`   // the number of a slot
 
 	// Of a lease.
 	TTL       int64             `json:"ttl,omitempty"` // in ms

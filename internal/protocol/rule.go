@@ -35,6 +35,8 @@ type Decision struct {
 	// Complete is set if Ahead has all such members: when they are gone, the contender is
 	// granted without another listing.
 	Complete bool
+	// Before is how many members are ahead of a contender whose permits fit.
+	Before int
 }
 
 // Granted reports whether no member keeps the contender from being granted.

@@ -34,6 +34,12 @@ type Place struct {
 	// Only of a contender that claims permits.
 	Limit  Limit  // as it was last read
 	Record []byte // the node's data
+	Ahead  int    // contenders ahead of it when its permits fitted
+
+	// Only of a contender that claims a permit with a number.
+	Numbered bool
+	Number   int
+	Granted  int64 // zxid of its grant, the token
 
 	// Set when the node is known, before the session is notified.
 	Member   protocol.Member

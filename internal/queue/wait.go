@@ -248,6 +248,7 @@ func (q *Queue) DecideBy(ctx context.Context, s *client.Session, lst *Listing, p
 	own := p.Member
 	if lst.Plain && !own.Overflowed() {
 		d, listed = lst.decide(own, p.Limit.Permits)
+		p.Ahead = d.Before
 		return d, listed, nil
 	}
 	members := slices.Clone(lst.Members)
@@ -261,6 +262,7 @@ func (q *Queue) DecideBy(ctx context.Context, s *client.Session, lst *Listing, p
 		return protocol.Decision{}, false, err
 	}
 	d, _ = protocol.NewOrder(members).Decide(own, p.Limit.Permits)
+	p.Ahead = d.Before
 	return d, true, nil
 }
 
@@ -268,7 +270,10 @@ func (q *Queue) DecideBy(ctx context.Context, s *client.Session, lst *Listing, p
 func (q *Queue) Grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, error) {
 	g := claim.Granting{
 		Node: p.Node, Token: fencing.Token(p.Member.Czxid), Mode: p.mode, Shared: p.mode == protocol.Read || p.Member.Weight > 0,
-		Waited: p.Behind, Lists: p.lists, Asked: p.asked,
+		Waited: p.Behind, Lists: p.lists, Asked: p.asked, Number: p.Number,
+	}
+	if p.Numbered {
+		g.Token, g.Shared = fencing.Token(p.Granted), false
 	}
 	if !g.Shared && p.Behind {
 		g.Remove = q.removal(p)
