@@ -102,6 +102,9 @@ func (s session) claim(ctx context.Context, a *runArguments) (hold, error) {
 	if a.permits != "" {
 		return s.acquirePermits(ctx, a)
 	}
+	if a.numbered {
+		return s.acquireSlot(ctx, a)
+	}
 	mutexes := make([]*lock.Mutex, len(a.locks))
 	for i, path := range a.locks {
 		var err error
@@ -145,6 +148,28 @@ func (s session) acquirePermits(ctx context.Context, a *runArguments) (hold, err
 		return nil, internal(err)
 	}
 	return sessionHold{permits.Claim, s.Client, permits.Release}, nil
+}
+
+// A slotHold is the hold of a slot.
+type slotHold struct {
+	sessionHold
+	number int
+}
+
+func (s session) acquireSlot(ctx context.Context, a *runArguments) (hold, error) {
+	slots, err := lock.NewSlots(s.Client, a.locks[0], a.slots, nil)
+	if err != nil {
+		return nil, usageErrorf("%w", err)
+	}
+	take := slots.Acquire
+	if a.try {
+		take = slots.TryAcquire
+	}
+	slot, err := take(ctx)
+	if err != nil {
+		return nil, internal(err)
+	}
+	return slotHold{sessionHold{slot.Claim, s.Client, slot.Unlock}, slot.Number()}, nil
 }
 
 func (s session) lockAll(ctx context.Context, a *runArguments, mutexes []*lock.Mutex) (hold, error) {

@@ -59,6 +59,8 @@ func (a *runArguments) notGranted(err error) error {
 		kind = "election"
 	case a.permits != "":
 		kind = "semaphore"
+	case a.numbered:
+		kind = "slots"
 	case len(a.locks) > 1:
 		kind = "locks"
 	}

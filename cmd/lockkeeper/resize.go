@@ -20,10 +20,11 @@ func newResize() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "resize PATH LIMIT",
 		DisableFlagsInUseLine: true,
-		Short:                 "Change the limit of a semaphore",
-		Long: `Change the number of permits of a semaphore for all processes that use it: "lockkeeper show
-PATH" prints it. A higher limit lets waiters in immediately. A lower limit is stored only if
-the permits that it removes are free and no call waits for them.
+		Short:                 "Change the limit of a semaphore or of slots",
+		Long: `Change the number of permits of a semaphore, or of slots, for all processes that use it:
+"lockkeeper show PATH" prints it. A higher limit lets waiters in immediately. A lower limit is
+stored only if the permits that it removes are free, no call waits for them, and no removed
+slot is in use.
 
 Processes that start later need the new limit in their configuration, or a limit of 0. A path
 that has no limit is refused: the first process that uses a semaphore stores one.`,
@@ -47,16 +48,13 @@ that has no limit is refused: the first process that uses a semaphore stores one
 				return err
 			}
 			defer client.Close()
-			permits, err := permits.New(queue, 0)
+			ctx, cancel := conn.bound(cmd.Context())
+			defer cancel()
+			unit, err := ofKind(queue, func(p *permits.Permits) error { return p.Resize(ctx, limit) })
 			if err != nil {
 				return err
 			}
-			ctx, cancel := conn.bound(cmd.Context())
-			defer cancel()
-			if err := permits.Resize(ctx, limit); err != nil {
-				return err
-			}
-			return printText(cmd, fmt.Sprintf("%s has a limit of %d permits\n", printable(queue.Path()), limit))
+			return printText(cmd, fmt.Sprintf("%s has a limit of %d %s\n", printable(queue.Path()), limit, unit))
 		},
 	}
 	conn.addFlags(cmd)
@@ -64,15 +62,29 @@ that has no limit is refused: the first process that uses a semaphore stores one
 	return cmd
 }
 
-// limitOf returns the limit of the semaphore at a path, 0 if there is none.
-func limitOf(ctx context.Context, q *queue.Queue) (int, error) {
+// ofKind calls f with the permits of the queue, or with the slots if it has these. It returns what they are called.
+func ofKind(q *queue.Queue, f func(*permits.Permits) error) (unit string, err error) {
 	p, err := permits.New(q, 0)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	limit, err := p.Limit(ctx)
+	if err := f(p); !errors.Is(err, permits.ErrNumbered) {
+		return "permits", err
+	}
+	if p, err = permits.NewNumbered(q, 0); err != nil {
+		return "", err
+	}
+	return "slots", f(p)
+}
+
+// limitOf returns the limit of the semaphore or the slots at a path, 0 if there are none.
+func limitOf(ctx context.Context, q *queue.Queue) (limit int, unit string, err error) {
+	unit, err = ofKind(q, func(p *permits.Permits) error {
+		limit, err = p.Limit(ctx)
+		return err
+	})
 	if errors.Is(err, permits.ErrNoLimit) {
-		return 0, nil
+		return 0, "", nil
 	}
-	return limit, err
+	return limit, unit, err
 }

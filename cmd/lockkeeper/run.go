@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,7 +29,8 @@ when the command has ended.
 
 Several --lock are taken together, all or none of them. With --shared, all are taken for
 reading: other commands with --shared hold them at the same time. With --permits N/LIMIT,
-PATH is a semaphore of LIMIT permits, of which the command holds N. With --lock-delay, the
+PATH is a semaphore of LIMIT permits, of which the command holds N. With --slot N, PATH has N
+slots, and the command holds one, whose number no other holder has. With --lock-delay, the
 command starts only that long after a holder that crashed or lost the lock; all users of the
 lock must set it.
 
@@ -38,6 +40,7 @@ these variables in its environment:
   LOCKKEEPER_TOKEN  the fencing token, for resources that check it
   LOCKKEEPER_OWNER  the label that other clients see
   LOCKKEEPER_PATH   the path of the lock or election, with its namespace
+  LOCKKEEPER_SLOT   with --slot, the number of the slot, from 0 to N-1
 
 With several --lock, the first and the last have a line for each, in the order of the flags.
 The token of a hold that others share, with --shared or --permits, is a shared one.
@@ -67,6 +70,7 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 			"  lockkeeper run --lock /locks/deploy --wait 5m -- ./deploy.sh\n" +
 			"  lockkeeper run --lock /locks/ledger --lock /locks/stock -- ./transfer.sh\n" +
 			"  lockkeeper run --lock /semaphores/uploads --permits 1/4 -- ./upload.sh\n" +
+			"  lockkeeper run --lock /slots/generator --slot 1024 -- ./generator\n" +
 			"  lockkeeper run --elect /election/worker -- ./worker\n" +
 			"  lockkeeper run --elect /election/worker --hand-over-to worker-2 -- ./worker\n" +
 			"  lockkeeper run --url https://locks.example.com --token-file token --lock billing/backup -- ./backup.sh",
@@ -77,7 +81,7 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, command []string) error {
-			args.waits, args.delays = cmd.Flags().Changed("wait"), cmd.Flags().Changed("lock-delay")
+			args.waits, args.delays, args.numbered = cmd.Flags().Changed("wait"), cmd.Flags().Changed("lock-delay"), cmd.Flags().Changed("slot")
 			args.command = command
 			if err := args.check(cmd); err != nil {
 				return err
@@ -90,6 +94,7 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 	flags.StringArrayVar(&args.locks, "lock", nil, "`path` of the lock to hold; several are taken together")
 	flags.BoolVar(&args.shared, "shared", false, "take the locks for reading")
 	flags.StringVar(&args.permits, "permits", "", "hold `N/LIMIT` permits of a semaphore in place of a lock; N alone follows the\nstored limit")
+	flags.IntVar(&args.slots, "slot", 0, "hold one of `N` slots in place of a lock")
 	flags.DurationVar(&args.lockDelay, "lock-delay", 0, "start that long after a holder that did not release the lock")
 	flags.StringVar(&args.elect, "elect", "", "`path` of the election to lead")
 	flags.DurationVar(&args.wait, "wait", 0, "give up after this time (default: wait without a bound)")
@@ -145,6 +150,9 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 		"LOCKKEEPER_TOKEN="+strings.Join(tokens, "\n"),
 		"LOCKKEEPER_OWNER="+g.Owner(),
 		"LOCKKEEPER_PATH="+strings.Join(paths, "\n"))
+	if slot, ok := h.(slotHold); ok {
+		child.Env = append(child.Env, "LOCKKEEPER_SLOT="+strconv.Itoa(slot.number))
+	}
 	s := &supervisor{hold: h, cmd: child, signals: signals, stderr: cmd.ErrOrStderr(), guard: watcher}
 	return s.run()
 }

@@ -22,6 +22,8 @@ type runArguments struct {
 	elect      string   // a path
 	shared     bool
 	permits    string // N/LIMIT or N
+	slots      int    // the number of slots, one of which the command holds
+	numbered   bool   // slots is set
 	lockDelay  time.Duration
 	delays     bool // lockDelay is set
 	wait       time.Duration
@@ -87,6 +89,8 @@ func (a *runArguments) checkHold() error {
 		given = "--shared"
 	case a.permits != "":
 		given = "--permits"
+	case a.numbered:
+		given = "--slot"
 	case a.delays:
 		given = "--lock-delay"
 	case len(a.locks) > 1:
@@ -101,8 +105,12 @@ func (a *runArguments) checkHold() error {
 		return usageErrorf("%s needs --servers: the lock service grants one exclusive lock at a time", given)
 	case a.permits != "" && a.shared:
 		return usageErrorf("--permits and --shared exclude each other: commands with permits run at the same time anyway, so leave out --shared")
-	case a.permits != "" && len(a.locks) > 1:
-		return usageErrorf("--permits takes one --lock: take the others with a second lockkeeper run as the command")
+	case a.numbered && (a.shared || a.permits != ""):
+		return usageErrorf("%s and --slot exclude each other: commands with slots run at the same time, each with a number of its own", given)
+	case a.numbered && (a.slots < 1 || a.slots > lock.MaxSlots):
+		return usageErrorf("--slot %d: the number of slots must be from 1 to %d", a.slots, lock.MaxSlots)
+	case (a.permits != "" || a.numbered) && len(a.locks) > 1:
+		return usageErrorf("%s takes one --lock: take the others with a second lockkeeper run as the command", given)
 	case a.delays && given != "--lock-delay":
 		return usageErrorf("--lock-delay and %s exclude each other: only an exclusive holder leaves a record for its successor", given)
 	case a.delays && len(a.locks) > 1:

@@ -40,6 +40,12 @@ func TestHoldsThatMakeNoSenseAreRefusedBeforeConnecting(t *testing.T) {
 		"--lock /a --permits 0/2":                       "--permits 0/2: both numbers must be from 1 to 1048576",
 		"--lock /a --permits 1/0":                       "--permits 1/0: both numbers must be from 1 to 1048576",
 		"--lock /a --permits 1/1048577":                 "--permits 1/1048577: both numbers must be from 1 to 1048576",
+		"--lock /a --slot 0":                            "--slot 0: the number of slots must be from 1 to 4096",
+		"--lock /a --slot 4097":                         "--slot 4097: the number of slots must be from 1 to 4096",
+		"--lock /a --slot 2 --permits 1/2":              "--permits and --slot exclude each other",
+		"--lock /a --slot 2 --shared":                   "--shared and --slot exclude each other",
+		"--lock /a --lock /b --slot 2":                  "--slot takes one --lock",
+		"--elect /a --slot 2":                           "--slot applies to --lock only",
 		"--lock /a --permits 5/4":                       "--permits 5/4: 5 permits are never free at a limit of 4: ask for fewer",
 		"--url http://a --lock t/a --shared":            "--shared needs --servers: the lock service grants one exclusive lock at a time",
 		"--url http://a --lock t/a --permits 1/2":       "--permits needs --servers",
@@ -106,6 +112,34 @@ func TestPermitsAreHeldUpToTheLimit(t *testing.T) {
 	require.Equal(t, statusInternal, status)
 	require.Contains(t, stderr, "/downloads-limit: no limit is stored")
 	requireContenders(t, ensemble, "/uploads", 2)
+}
+
+func TestCommandsWithSlotsLearnNumbersOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	ensemble := startServers(t, nil)
+	for number := range 2 {
+		p := startProcess(t, ensemble, append(strings.Fields("run --lock /workers --slot 2 --owner worker --"),
+			"sh", "-c", `echo "number $LOCKKEEPER_SLOT."; exec sleep 60`)...)
+		p.awaitOutput(fmt.Sprintf("number %d.", number))
+	}
+	status, stderr := tries(t, ensemble, "--lock /workers --slot 2")
+	require.Equal(t, statusFailed, status)
+	require.Contains(t, stderr, `held by "worker"`)
+	status, stderr = tries(t, ensemble, "--lock /workers --permits 1/2")
+	require.Equal(t, statusInternal, status)
+	require.Contains(t, stderr, "a semaphore and slots cannot have the same path")
+	for _, step := range []struct {
+		args, stdout string
+		status       int
+	}{
+		{"show /workers", "limit of 2 slots\n", statusOK},
+		{"resize /workers 1", "", statusFailed},
+		{"resize /workers 3", "/workers has a limit of 3 slots\n", statusOK},
+	} {
+		p := startProcess(t, ensemble, strings.Fields(step.args)...)
+		require.Equal(t, step.status, p.status(), step.args)
+		require.Contains(t, p.stdout.String(), step.stdout)
+	}
 }
 
 func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {

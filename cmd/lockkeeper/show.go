@@ -50,7 +50,7 @@ and of the waiters only the number is known.`,
 				return err
 			}
 			state := stateOf(queue.Path(), contenders)
-			if state.Limit, err = limitOf(ctx, queue); err != nil {
+			if state.Limit, state.unit, err = limitOf(ctx, queue); err != nil {
 				return err
 			}
 			if asJSON {
@@ -73,7 +73,9 @@ type queueState struct {
 	Readers []*contender `json:"readers,omitempty"` // that hold beside the holder: readers, or callers with permits
 	Waiters int          `json:"waiters"`           // number of contenders in Queue
 	Queue   []*contender `json:"queue"`             // waiters, the next holder first
-	Limit   int          `json:"limit,omitempty"`   // of a semaphore
+	Limit   int          `json:"limit,omitempty"`   // of a semaphore or slots
+
+	unit string // what Limit counts
 }
 
 func stateOf(path string, contenders []recipes.Contender) queueState {
@@ -97,7 +99,7 @@ func stateOf(path string, contenders []recipes.Contender) queueState {
 // print prints the state as a table.
 func (s *queueState) print(out io.Writer) error {
 	if s.Limit > 0 {
-		if _, err := fmt.Fprintf(out, "limit of %d permits\n", s.Limit); err != nil {
+		if _, err := fmt.Fprintf(out, "limit of %d %s\n", s.Limit, s.unit); err != nil {
 			return err
 		}
 	}
