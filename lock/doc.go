@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lock provides a mutual exclusion lock, a read/write lock, a weighted semaphore, and all or none of several locks, on
+// Package lock provides a mutual exclusion lock, a read/write lock, a weighted semaphore, slots with numbers, and all or none of several locks, on
 // ZooKeeper. The holder is notified when it loses the lock, and has a greater token than every earlier holder.
 //
 //	mu, err := lock.New(client, "/locks/ledger", nil)
@@ -46,7 +46,7 @@
 //   - Unlock is bounded by ReleaseTimeout, even if its ctx ends.
 //   - After a panic of the work, Do releases the lock, and panics on.
 //   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence, both off by default,
-//     if all users of the path set both: docs/choosing.md. An RWMutex, a Semaphore and All cannot have them.
+//     if all users of the path set both: docs/choosing.md. An RWMutex, a Semaphore, Slots and All cannot have them.
 //
 // # Errors
 //
@@ -58,7 +58,7 @@
 //	ErrLocked, *HeldError     TryLock; Lock, at the      another contender holds the lock or is ahead; the *HeldError
 //	                          deadline of its context;   names the first. Wait longer, or leave the work to it
 //	                          Resize
-//	*LimitError, ErrNoLimit   Semaphore                  processes disagree about the limit, or none is stored
+//	*LimitError, ErrNoLimit   Semaphore, Slots           processes disagree about the limit, or none is stored
 //	recipes.ErrLost           Unlock, Do, Hold.Err; a    the lock was lost before it was unlocked; the cause is found
 //	                          Lock under a lost hold     too. Stop the work, take the lock again, begin again
 //	recipes.ErrUncertain      Unlock, Do                 no server confirmed the release, which goes on in the

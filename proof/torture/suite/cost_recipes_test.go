@@ -30,6 +30,7 @@ var queuedRecipes = []queued{
 	{name: "`RWMutex`, writers", of: takeWriter},
 	{name: "`RWMutex`, readers behind a writer", of: takeReader, first: takeWriter},
 	{name: "`Semaphore` of 3, one permit each", of: takePermits(1), first: takePermits(3)},
+	{name: "`Slots`, three", of: takeSlot, first: takeSlots},
 	{name: "`All`, two locks", of: takeAll},
 	{name: "`Election`", of: takeTerm},
 	{name: "lease, of one replica", of: takeLeaseOfOne, untraced: "lease-of-one"},
@@ -119,6 +120,46 @@ func takePermits(weight int) func(s *costs, c *costClient) taking {
 			}
 			return hold.Release, nil
 		}
+	}
+}
+
+func slotsOf(s *costs, c *costClient) *lock.Slots {
+	slots, err := lock.NewSlots(c.Client, s.Path("slots"), 3, nil)
+	require.NoError(s.T, err)
+	return slots
+}
+
+func takeSlot(s *costs, c *costClient) taking {
+	slots := slotsOf(s, c)
+	return func(ctx context.Context) (func(context.Context) error, error) {
+		slot, err := slots.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return slot.Unlock, nil
+	}
+}
+
+// takeSlots takes all slots.
+func takeSlots(s *costs, c *costClient) taking {
+	slots := slotsOf(s, c)
+	return func(ctx context.Context) (func(context.Context) error, error) {
+		var held []*lock.Slot
+		release := func(ctx context.Context) error {
+			var errs []error
+			for _, slot := range held {
+				errs = append(errs, slot.Unlock(ctx))
+			}
+			return errors.Join(errs...)
+		}
+		for range 3 {
+			slot, err := slots.Acquire(ctx)
+			if err != nil {
+				return nil, errors.Join(err, release(ctx))
+			}
+			held = append(held, slot)
+		}
+		return release, nil
 	}
 }
 
