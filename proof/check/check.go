@@ -15,8 +15,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/proof/history"
 )
 
-// History returns the violations of all rules except those in without, and none if the history keeps them. Leave out
-// Linearizable for a history that is too long to search. History does not change events.
+// History returns the violations of all rules except those in without, and none if the history keeps them. It does not change
+// events.
 func History(events []history.Event, without ...Rule) []Finding {
 	t, findings := newTimeline(events)
 	if len(findings) > 0 {

@@ -138,3 +138,6 @@ func (r *Result) WriteJSON(w io.Writer) error {
 
 // StoppedWriters returns how many holders sent a stale write after they had been stopped.
 func (r *Result) StoppedWriters() int { return r.Numbers.StaleWriters[check.Paused] }
+
+// WriteView writes porcupine's view of the longest window that it has searched, or of the first one without an order, in HTML.
+func (r *Result) WriteView(to io.Writer) error { return check.Visualize(r.History, to) }

@@ -9,9 +9,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/proof/history"
 )
 
-// maxForPorcupine is the greatest number of grants that porcupine checks in time.
-const maxForPorcupine = 400
-
 // An exemption is a reason for which some runs do not check some rules.
 type exemption struct {
 	when  func(r *Result) bool
@@ -29,10 +26,6 @@ var exemptions = []exemption{
 	{
 		always, "a server that is isolated from its leader keeps members registered for a while: the simulation checks it",
 		[]check.Rule{check.TrueMembership},
-	},
-	{
-		func(r *Result) bool { return r.Own() && r.Numbers.Grants > maxForPorcupine }, "the history is too long",
-		[]check.Rule{check.Linearizable},
 	},
 	{
 		func(r *Result) bool { return r.Own() && !slices.ContainsFunc(r.History, statesDeadline) }, "the contenders state no deadline at a grant",

@@ -19,13 +19,16 @@ import (
 	"github.com/lockkeeper/lockkeeper/proof/torture/verdict"
 )
 
-// keep writes the result of a run, as JSON and as a summary.
 func writeHistory(dir string, result *verdict.Result) error {
 	return write(dir, historyFile, func(w io.Writer) error { return history.Write(w, result.History) })
 }
 
+// keep writes the result of a run, as JSON, as a summary, and as a picture of the longest window that porcupine has searched.
 func keep(dir string, result *verdict.Result, out io.Writer) error {
-	return errors.Join(write(dir, resultFile, result.WriteJSON), write(dir, summaryFile, result.WriteSummary), result.WriteSummary(out))
+	return errors.Join(
+		write(dir, resultFile, result.WriteJSON), write(dir, summaryFile, result.WriteSummary), result.WriteSummary(out),
+		write(dir, viewFile, result.WriteView),
+	)
 }
 
 // kept reads the result of a run, with its history.
@@ -63,6 +66,7 @@ const (
 	historyFile = "history.jsonl"
 	resultFile  = "result.json"
 	summaryFile = "summary.txt"
+	viewFile    = "linearizable.html" // porcupine's
 	logsFolder  = "servers"
 	unfinished  = ".new" // suffix of a file that is being written
 )
@@ -77,7 +81,7 @@ func prepare(dir string) error {
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	names := []string{planFile, historyFile, resultFile, summaryFile, logsFolder}
+	names := []string{planFile, historyFile, resultFile, summaryFile, viewFile, logsFolder}
 	for _, e := range entries {
 		if !slices.Contains(names, strings.TrimSuffix(e.Name(), unfinished)) {
 			return fmt.Errorf("-out %s: it contains %s, which no torture run wrote: name another folder", dir, e.Name())
