@@ -342,3 +342,20 @@ func TestNumbersAreGrantedAgainAfterAStormOfExpiries(t *testing.T) {
 		all.Wait()
 	})
 }
+
+func TestUncontendedSlotCostsFourRequests(t *testing.T) {
+	bubble(t, func(s servers) {
+		slots, _ := s.slots(3)
+		require.NoError(s, s.slot(slots).Unlock(s.Context())) // the path is known from here on
+		s.settle()
+		counted := s.Intercept(zktest.Rule{Below: "/locks", When: func(r zktest.Request) bool {
+			return len(r.Ops) != 1 || r.Ops[0].Op != "check" // heartbeats
+		}})
+		slot := s.slot(slots)
+		s.settle()
+		require.Equal(s, 3, counted.Fired(), "a join, a grant, and a watch of the number")
+		require.NoError(s, slot.Unlock(s.Context()))
+		s.settle()
+		require.Equal(s, 4, counted.Fired())
+	})
+}

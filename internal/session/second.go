@@ -28,6 +28,9 @@ func (d *deletions) WatchSecond(n *nodes.Node, second string, czxid int64) {
 			}
 			select {
 			case <-w.Fired():
+				if !d.Nodes.IsQueued(n) {
+					return // the session deletes it itself
+				}
 			case <-n.Gone():
 				return
 			case <-n.Lost():
