@@ -13,6 +13,7 @@ SERVERS   ?= 3
 FAULTS    ?= all
 RIVALS    ?= all
 KILLS     ?= 200
+HOURS     ?= 1
 
 # Real servers, ahead of a command that needs them. The program stands in the docker module, so that what it needs stays
 # out of the root's go.mod; -dir is where it runs the command, with ZK_SERVERS set.
@@ -30,7 +31,7 @@ IMAGE := set -eu; \
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: bench browser check clean clients demo demo-real evidence examples format help image kills lint performance release samples service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
+.PHONY: bench browser campaign check clean clients demo demo-real evidence examples format help image kills lint performance release samples service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -162,6 +163,11 @@ torture-mutants: ## break the library on purpose, and see the torture find it (S
 		if [ $$status -ne 1 ] || ! grep -q '^first finding' "$$dir/$$name/summary.txt"; then echo "$$name: not found: the torture ended with status $$status"; exit 1; fi; \
 		echo "$$name: found, $$(grep '^first finding' "$$dir/$$name/summary.txt" | tr -s ' '): everything is in $$dir/$$name"; \
 	done
+
+# Each part that has ended is added to docs/evidence/campaign; make evidence then shows the sums. With IMAGES, the torture uses
+# one after the other: IMAGES=zookeeper-local:bookworm,zookeeper-local:trixie for ZooKeeper 3.8 and 3.9.
+campaign: ## run simulation and torture by turns, with new seeds, for HOURS, and add to the evidence (HOURS=1 IMAGES=A,B ONLY=simulation)
+	@$(IMAGE) cd proof && go run ./torture/cmd/campaign -hours '$(HOURS)' $(if $(IMAGES),-images '$(IMAGES)') $(if $(ONLY),-only '$(ONLY)')
 
 # Those whose servers cannot be had are named and left out.
 torture-rivals: ## torture the locks of other systems, one after the other (DURATION=10m SEED=… FAULTS=… RIVALS=etcd,…)

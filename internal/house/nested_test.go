@@ -188,6 +188,10 @@ var nested = map[string]rule{
 		may:     []string{torture + "/evidence"},
 		because: "it only writes the page",
 	},
+	torture + "/cmd/campaign": {
+		may:     []string{history, torture + "/evidence", verdict},
+		because: "it starts the simulation and the torture, and adds to the evidence",
+	},
 	torture + "/rivals": {
 		may:     []string{docker, history, torture, stores, worker},
 		tools:   []string{checker, verdict},

@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ var (
 	repeat = flag.Int("sim.repeat", 20, "number of runs of the one plan: goroutines do not always run in the same order")
 	shrink = flag.Bool("sim.shrink", false, "remove steps of the one plan while it still fails in one of its runs")
 	cut    = flag.String("sim.cut", "", "run scenarios with only this cut, in its text form")
+	counts = flag.String("sim.counts", "", "write what the plans were, in sum, to this file")
 	mutant = flag.Bool("sim.mutant", false, "the recipes are a mutant: stop at the first finding, and save no history")
 )
 
@@ -42,6 +44,36 @@ const minRuns = 10_000
 
 // runs counts the runs by kind.
 var runs struct{ cuts, instants, plans atomic.Int64 }
+
+// sums are sums over all runs.
+var sums struct{ simulated, faults, grants atomic.Int64 }
+
+// addUp adds a history to the sums.
+func addUp(events []history.Event) {
+	if len(events) == 0 {
+		return
+	}
+	sums.simulated.Add(int64(events[len(events)-1].At - events[0].At))
+	for _, e := range events {
+		switch e.Kind {
+		case history.Fault, history.Paused, history.Partitioned, history.Crashed:
+			sums.faults.Add(1)
+		case history.Granted:
+			sums.grants.Add(1)
+		}
+	}
+}
+
+// writeCounts writes the sums to the file.
+func writeCounts(file string) error {
+	content, err := json.Marshal(map[string]any{
+		"simulated": history.Instant(sums.simulated.Load()), "faults": sums.faults.Load(), "grants": sums.grants.Load(), "findings": failures.Load(),
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o644)
+}
 
 // ifRace returns yes under the race detector, and no otherwise.
 func ifRace(yes, no int) int {
@@ -64,6 +96,12 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	cuts, instants, plans := runs.cuts.Load(), runs.instants.Load(), runs.plans.Load()
 	total := cuts + instants + plans
+	if *counts != "" {
+		if err := writeCounts(*counts); err != nil {
+			fmt.Printf("FAIL: write counts: %v\n", err)
+			code = 1
+		}
+	}
 	fmt.Printf("simulation: %d runs in %v: %d of scenarios with cuts, %d of sweeps and instants, %d of seeded plans\n",
 		total, time.Since(began).Round(time.Second), cuts, instants, plans)
 	if code == 0 && !underRace && flag.NFlag() == defaultFlags() && total < minRuns {
@@ -125,6 +163,7 @@ func inBubble(t *testing.T, name string, run func() ([]history.Event, error)) (e
 	if err != nil {
 		wrong = append(wrong, err.Error())
 	}
+	addUp(events)
 	for _, f := range check.History(events) {
 		wrong = append(wrong, f.String())
 	}

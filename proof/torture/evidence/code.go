@@ -72,7 +72,7 @@ func (r *Runs) Locate(dir string) error {
 
 // each calls f with each run.
 func (r *Runs) each(f func(*Run)) {
-	for _, runs := range [][]Run{r.Ours, r.Service, r.Compared, r.Aimed} {
+	for _, runs := range [][]Run{r.Ours, r.Service, r.Compared, r.Aimed, r.codes} {
 		for i := range runs {
 			f(&runs[i])
 		}

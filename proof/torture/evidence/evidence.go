@@ -40,6 +40,9 @@ type Runs struct {
 	Service  []Run // of the lock service and this library
 	Compared []Run // of this library and of others, with all faults
 	Aimed    []Run // likewise, with few kinds of faults
+	Campaign *Campaign
+
+	codes []Run // of the campaign
 }
 
 // Read reads the documents of a folder: long runs of this library in the folder itself, runs of the lock service in
@@ -55,6 +58,11 @@ func Read(dir string) (*Runs, error) {
 			return nil, err
 		}
 	}
+	var err error
+	if r.Campaign, err = ReadCampaign(dir); err != nil {
+		return nil, err
+	}
+	r.codes = r.Campaign.codes()
 	if len(r.Ours) == 0 {
 		return nil, fmt.Errorf("evidence: %s: no document of a long run of this library", dir)
 	}
