@@ -14,14 +14,21 @@ import (
 
 // WatchSecond watches the second node of a granted one, which was created at czxid. If another client deletes it, what
 // was granted ends. WatchSecond returns at once, and the watch ends with the granted node.
+//
+// The session may still have a watch of an earlier node of that name, as it sets its watches again some time after it has a new
+// connection. So a read confirms what a watch shows: it is sent after the grant, and answered in order.
 func (d *deletions) WatchSecond(n *nodes.Node, second string, czxid int64) {
 	// An error means that the session is over.
 	_ = d.spawn(func() {
 		for {
 			w, err := d.Watch(d.ctx, second, WatchNode)
 			if errors.Is(err, zk.ErrNoNode) || err == nil && w.stat.Czxid != czxid {
-				d.loseSecond(n)
-				return
+				var stat *zk.Stat
+				_, stat, err = d.Get(d.ctx, second)
+				if errors.Is(err, zk.ErrNoNode) || err == nil && stat.Czxid != czxid {
+					d.loseSecond(n)
+					return
+				}
 			}
 			if err != nil {
 				return // the session is over, or the server refuses the read: release finds the node missing
