@@ -359,3 +359,18 @@ func TestUncontendedSlotCostsFourRequests(t *testing.T) {
 		require.Equal(s, 4, counted.Fired())
 	})
 }
+
+func TestForeignNodesBesideTheNumbersTakeNone(t *testing.T) {
+	bubble(t, func(s servers) {
+		slots, _ := s.slots(2)
+		_, err := slots.Limit(s.Context()) // stores it
+		require.NoError(s, err)
+		for _, name := range []string{"00", "+0", "-0", "01", "notes"} {
+			require.NoError(s, s.Create(slotsPath+"-limit/"+name, nil))
+		}
+		require.ElementsMatch(s, []int{0, 1}, []int{s.slot(slots).Number(), s.slot(slots).Number()})
+		occupants, err := slots.Holders(s.Context())
+		require.NoError(s, err)
+		require.Len(s, occupants, 2)
+	})
+}

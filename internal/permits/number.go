@@ -50,6 +50,12 @@ func Number(c *recipes.Claim) int { return claim.Of(c).Number() }
 // numberPath returns the path of a number's node.
 func (p *Permits) numberPath(number int) string { return p.limitPath + "/" + strconv.Itoa(number) }
 
+// parseNumber returns the number whose node has that name. ok is false for a name that is not of this library.
+func parseNumber(name string) (number int, ok bool) {
+	number, err := strconv.Atoi(name)
+	return number, err == nil && number >= 0 && strconv.Itoa(number) == name
+}
+
 // awaitNumber chooses the number of a place whose permit fits. It waits until one is free. found is false if the limit may have
 // changed: then the permit may not fit any more.
 func (p *Permits) awaitNumber(ctx context.Context, s *client.Session, pl *queue.Place) (found bool, err error) {
@@ -97,7 +103,7 @@ func chooseNumber(pl *queue.Place, names []string) (found bool) {
 	used := make([]bool, pl.Limit.Permits)
 	free := len(used)
 	for _, name := range names {
-		if number, err := strconv.Atoi(name); err == nil && 0 <= number && number < len(used) {
+		if number, ok := parseNumber(name); ok && number < len(used) {
 			used[number] = true
 			free--
 		}
@@ -200,9 +206,9 @@ func (p *Permits) readOccupants(ctx context.Context, s *client.Session, names []
 	var occupants []Occupant
 	var failed error
 	err := session.Each(s.Session, names, func(name string) {
-		number, err := strconv.Atoi(name)
-		if err != nil {
-			return // not of this library
+		number, ok := parseNumber(name)
+		if !ok {
+			return
 		}
 		data, stat, err := s.GetAtMost(ctx, p.limitPath+"/"+name)
 		mu.Lock()
