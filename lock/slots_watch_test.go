@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // On a new connection the client sets its watches again packet by packet. In the meantime it releases the number and is granted it again:
@@ -40,5 +41,24 @@ func TestSlotIsNotLostToAWatchOfTheNumbersFormerGrant(t *testing.T) {
 			require.NoError(s, next.Unlock(s.Context()))
 			require.Empty(s, s.numbers())
 		}
+	})
+}
+
+// The contender's node is kept for T/4, but the number that an operator has freed belongs to the next holder.
+func TestHolderThatLostItsNumberAfterItsDeadlineDoesNotDeleteTheNextHoldersNumber(t *testing.T) {
+	bubble(t, func(s servers) {
+		slots, link := s.slots(1)
+		slot := s.slot(slots)
+		link.Hold(zktest.ToServer)
+		<-slot.Done()
+		link.Release()
+		s.settle()
+		require.NoError(s, s.Delete(slotsPath+"-limit/0"))
+		require.NoError(s, s.Create(slotsPath+"-limit/0", nil))
+		time.Sleep(timeout)
+		contenders, err := s.Children(slotsPath)
+		require.NoError(s, err)
+		require.Empty(s, contenders)
+		require.Equal(s, []string{"0"}, s.numbers())
 	})
 }

@@ -49,13 +49,11 @@ func (d *deletions) WatchSecond(n *nodes.Node, second string, czxid int64) {
 	})
 }
 
-// loseSecond ends what was granted on the node, unless it was released in the meantime. The second node belongs to nobody, or to
-// another session: it is not deleted with the first.
+// loseSecond ends what was granted on the node, unless it has ended. The second node belongs to nobody, or to
+// another session: it is not deleted with the first, also if that is only to be deleted later.
 func (d *deletions) loseSecond(n *nodes.Node) {
-	if d.Nodes.IsQueued(n) {
-		d.Nodes.ForgetSecond(n)
-		d.MarkLost(n)
-	}
+	d.Nodes.ForgetSecond(n)
+	d.MarkLost(n)
 }
 
 // deleteBoth deletes the node and its second one in one transaction, which the server carries out only while the first exists. So

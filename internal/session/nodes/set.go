@@ -168,13 +168,6 @@ func (s *Set) remove(n *Node) bool {
 	return e.state != gone
 }
 
-// IsQueued reports whether the node is of a waiter or a holder, and nobody deletes it.
-func (s *Set) IsQueued(n *Node) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.of(n).state.isQueued()
-}
-
 // At returns the node with that path if it is of a waiter or a holder, and otherwise nil.
 func (s *Set) At(path string) *Node {
 	s.mu.Lock()
