@@ -141,8 +141,12 @@ func (p *Permits) markNumbered(
 
 // mostRemoved is how many numbers one transaction of lower removes.
 func (p *Permits) mostRemoved() int {
-	const rest = 128 // what an operation has around its path, of this package's own and of the node's ACL
-	return max(1, zkpath.MaxTransaction/2/(2*(len(p.limitPath)+rest)))
+	const rest = 128 // more than an operation has around the limit's path
+	size := 2 * (len(p.limitPath) + rest)
+	for _, acl := range p.queue.Client.ACL() {
+		size += len(acl.Scheme) + len(acl.ID) + 12
+	}
+	return max(1, zkpath.MaxTransaction/2/size)
 }
 
 // removeNumbers appends, for each number from to to below, what the server refuses if the number is in use, and otherwise changes nothing.

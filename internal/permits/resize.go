@@ -20,6 +20,9 @@ import (
 // errLimitMoved reports that the stored limit was changed by another client.
 var errLimitMoved = errors.New("limit was changed by another client")
 
+// errLoweredInPart reports that the limit was lowered, but not yet to the new one.
+var errLoweredInPart = errors.New("limit was lowered in part")
+
 // errLimitStored reports that the stored limit is the new one already.
 var errLimitStored = errors.New("limit is stored")
 
@@ -46,7 +49,7 @@ func (p *Permits) Resize(ctx context.Context, limit int) error {
 		case err == nil:
 			p.follow()
 			return nil
-		case ctx.Err() == nil && (errors.Is(err, errLimitMoved) || errors.Is(err, sentinel.ErrUncertain)):
+		case ctx.Err() == nil && (errors.Is(err, errLimitMoved) || errors.Is(err, errLoweredInPart) || errors.Is(err, sentinel.ErrUncertain)):
 			continue // the next read, or at the latest the next write, shows what is stored
 		case ctx.Err() == nil && errors.Is(err, sentinel.ErrLost) && !errors.Is(err, sentinel.ErrClosed):
 			continue // nothing was changed under the claim
@@ -116,8 +119,10 @@ func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) error 
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		err = p.numberInUse(ctx, to+(firstRefused(results)-1)/2, err)
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode), err == nil && to > limit:
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		err = errLimitMoved
+	case err == nil && to > limit:
+		err = errLoweredInPart
 	}
 	if released := p.queue.Release(ctx, c); err == nil && !errors.Is(released, sentinel.ErrLost) {
 		err = released
