@@ -272,11 +272,11 @@ func (q *Queue) Grant(ctx context.Context, s *client.Session, p *Place) (*recipe
 		Node: p.Node, Token: fencing.Token(p.Member.Czxid), Mode: p.mode, Shared: p.mode == protocol.Read || p.Member.Weight > 0,
 		Waited: p.Behind, Lists: p.lists, Asked: p.asked, Number: p.Number,
 	}
-	if p.Numbered {
-		g.Token, g.Shared = fencing.Token(p.Granted), false
-	}
 	if !g.Shared && p.Behind {
 		g.Remove = q.removal(p)
+	}
+	if p.Numbered { // others hold the queue as well, but not the number
+		g.Token, g.Shared = fencing.Token(p.Granted), false
 	}
 	c, err := claim.Grant(ctx, s, g)
 	if err != nil {
