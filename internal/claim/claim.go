@@ -106,8 +106,8 @@ func (c *Claim) lose(cause error) {
 		return
 	}
 	if errors.Is(cause, sentinel.ErrDeadline) {
+		c.session.DeleteLater(c.node) // first: a node without a grant is deleted immediately if it is lost
 		c.session.Nodes.Ungrant(c.node)
-		c.session.DeleteLater(c.node)
 	}
 	c.reportLoss(cause)
 }

@@ -47,7 +47,8 @@ func (d *deletions) MarkOverwritten(n *nodes.Node) (was bool, cause error) {
 	return d.markLost(n, cause, d.DeleteLater), cause
 }
 
-// markLost ends what was granted on the node. If that was held until now, ended deletes the node.
+// markLost ends what was granted on the node. If something was, ended deletes the node, also if another goroutine has ended the grant
+// in the meantime: its holder's work needs the time as well.
 func (d *deletions) markLost(n *nodes.Node, cause error, ended func(*nodes.Node)) bool {
 	was, first, granted := d.Nodes.Lose(n)
 	if !first {
@@ -55,8 +56,8 @@ func (d *deletions) markLost(n *nodes.Node, cause error, ended func(*nodes.Node)
 	}
 	remove := d.DeleteSoon
 	if granted != nil {
+		remove = ended
 		if report := granted.End(cause); report != nil {
-			remove = ended
 			report()
 		}
 	}
