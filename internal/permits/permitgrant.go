@@ -160,6 +160,9 @@ func (p *Permits) sendMark(conn *zk.Conn, pl *queue.Place, data []byte) (marking
 	case errors.Is(err, zk.ErrNodeExists):
 		return marking{number: err}, nil // only a create is refused so
 	case !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode):
+		if pl.Numbered && results[0].Error == nil && results[1].Error == nil {
+			err = fmt.Errorf("create %s: %w", p.numberPath(pl.Number), err)
+		}
 		return marking{}, err
 	}
 	return marking{limit: results[0].Error, own: results[1].Error}, nil

@@ -235,7 +235,7 @@ func (d *deletions) Discard(p *nodes.Node, limit time.Duration) {
 	}
 }
 
-// deleteAlone sends one request to delete the node, with its second one if there is one, and with no write of another caller.
+// deleteAlone sends one request to delete the node, with no write of another caller, or deletes it with its second one.
 func (d *deletions) deleteAlone(ctx context.Context, p *nodes.Node) error {
 	if second, found := d.Nodes.Second(p); found {
 		return d.deleteBoth(ctx, p, second, Ordinary)

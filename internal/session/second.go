@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
@@ -90,6 +91,8 @@ func (d *deletions) deleteBoth(ctx context.Context, n *nodes.Node, second nodes.
 		}
 	case second.Created && results[0].Error == nil && errors.Is(results[1].Error, zk.ErrNoNode):
 		d.Nodes.ForgetSecond(n) // another client has deleted it
+	case second.Created && results[0].Error == nil:
+		return fmt.Errorf("delete %s: %w", second.Path, err)
 	default:
 		return err
 	}
