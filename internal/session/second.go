@@ -36,8 +36,8 @@ func (d *deletions) WatchSecond(n *nodes.Node, second string, czxid int64) {
 			}
 			select {
 			case <-w.Fired():
-				if !d.Nodes.IsQueued(n) {
-					return // the session deletes it itself
+				if d.Nodes.IsReleased(n) {
+					return // the release deletes it
 				}
 			case <-n.Gone():
 				return

@@ -168,6 +168,14 @@ func (s *Set) remove(n *Node) bool {
 	return e.state != gone
 }
 
+// IsReleased reports whether the node's holder deletes it, or has deleted it.
+func (s *Set) IsReleased(n *Node) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.of(n).state
+	return of == deleting || of == gone
+}
+
 // At returns the node with that path if it is of a waiter or a holder, and otherwise nil.
 func (s *Set) At(path string) *Node {
 	s.mu.Lock()
