@@ -164,18 +164,18 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // Processes that have used the semaphore before, or with a limit of 0, follow the new limit. Start further ones with the
 // new limit.
 func (s *Semaphore) Resize(ctx context.Context, limit int) error {
-	return s.resized(limit, s.permits.Resize(ctx, limit))
+	return s.resized("permits", limit, s.permits.Resize(ctx, limit))
 }
 
-// resized returns the error of Resize for the engine's.
-func (s *Semaphore) resized(limit int, err error) error {
+// resized returns the error of a Resize of so many units for the engine's.
+func (s *Semaphore) resized(unit string, limit int, err error) error {
 	if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) {
-		err = fmt.Errorf("limit of %d permits is below the %d that are held or waited for: %w",
-			limit, busy.Taken, &HeldError{Path: busy.Path, Holder: busy.Front, Taken: busy.Taken})
+		err = fmt.Errorf("limit of %d %s is below the %d that are held or waited for: %w",
+			limit, unit, busy.Taken, &HeldError{Path: busy.Path, Holder: busy.Front, Taken: busy.Taken})
 		return &recipes.Error{Op: "resize", Path: s.Path(), Err: err}
 	}
 	if err != nil {
-		return fmt.Errorf("semaphore: %w", err)
+		return fmt.Errorf("lock: %w", err)
 	}
 	return nil
 }

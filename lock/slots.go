@@ -96,11 +96,11 @@ func (s *Slots) Limit(ctx context.Context) (int, error) { return s.semaphore.Lim
 // A limit that is lower by thousands may be stored in several steps. If Resize then fails, the limit is between both: Limit returns it.
 func (s *Slots) Resize(ctx context.Context, limit int) error {
 	err := s.semaphore.permits.Resize(ctx, limit)
-	if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) && busy.Taken == 0 {
+	if busy := (*recipes.BusyError)(nil); errors.Is(err, permits.ErrNumberInUse) && errors.As(err, &busy) {
 		held := &HeldError{Path: busy.Path, Holder: busy.Front}
 		return &recipes.Error{Op: "resize", Path: s.Path(), Err: fmt.Errorf("limit of %d slots: one that it removes is in use: %w", limit, held)}
 	}
-	return s.semaphore.resized(limit, err)
+	return s.semaphore.resized("slots", limit, err)
 }
 
 // Holders returns the slots that are in use, in the order of their numbers, as the server that this client is connected to sees

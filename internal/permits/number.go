@@ -163,6 +163,9 @@ func firstRefused(results []zk.MultiResponse) int {
 	return max(1, slices.IndexFunc(results, func(r zk.MultiResponse) bool { return errors.Is(r.Error, zk.ErrNodeExists) }))
 }
 
+// ErrNumberInUse is returned by a Resize that would remove a number which is in use.
+var ErrNumberInUse = errors.New("slot is in use")
+
 // numberInUse returns the error of a Resize that would remove the number. It names the number's holder, if that still has it.
 func (p *Permits) numberInUse(ctx context.Context, number int, refused error) error {
 	busy := &recipes.BusyError{Path: p.queue.Path()}
@@ -176,7 +179,7 @@ func (p *Permits) numberInUse(ctx context.Context, number int, refused error) er
 	if err != nil {
 		return errors.Join(refused, err)
 	}
-	return fmt.Errorf("slot %d is in use: %w", number, busy)
+	return fmt.Errorf("number %d: %w: %w", number, ErrNumberInUse, busy)
 }
 
 // An Occupant is a number that is in use.

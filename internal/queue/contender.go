@@ -63,6 +63,9 @@ func ContenderOf(name string, data []byte, stat *zk.Stat) recipes.Contender {
 	c.Shared = m.Mode == protocol.Read || r.Downgraded(m.Mode)
 	c.Permits, c.Priority = int(m.Weight), int(m.Priority)
 	c.Held = m.Weight > 0 && r.Format == 1 && r.Held
+	if r.Slot != nil && stat.Version == 1 {
+		c.Token = fencing.Token(stat.Mzxid) // of its grant
+	}
 	ttl, isLease := r.LeaseTTL()
 	switch {
 	case isLease && stat.EphemeralOwner == 0: // the node of a session ends with it, whatever its data is
