@@ -17,7 +17,7 @@ func newTimeline(events []history.Event) (*timeline, []Finding) {
 	b := builder{
 		timeline: &timeline{
 			events: events, byAttempt: map[int]*hold{}, writes: map[string][]write{}, attempts: map[int]*hold{}, unanswered: map[int]history.Event{},
-			crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, byZxid: map[history.ID][]*node{}, cleared: map[string]int{},
+			crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, rivals: map[string][]*hold{}, marked: map[history.ID]*node{}, byZxid: map[history.ID][]*node{}, cleared: map[string]int{},
 			children: map[string][]*node{}, contenders: map[string][]*node{}, groups: map[string]bool{}, doubles: map[string]bool{},
 			pauses: map[string][]interval{}, partitions: map[string][]interval{}, slow: map[string][]interval{}, closed: map[history.ID]history.Instant{}, opened: map[history.ID]string{}, sessions: map[history.ID]string{},
 		},
@@ -113,8 +113,9 @@ func (b *builder) addGrant(e history.Event) {
 	h := b.attempts[e.Attempt]
 	b.set(&h.granted, h.asked, e)
 	delete(b.unanswered, e.Attempt)
-	h.index = len(b.byPath[e.Path])
 	b.byPath[e.Path] = append(b.byPath[e.Path], h)
+	h.index = len(b.rivals[h.resource()])
+	b.rivals[h.resource()] = append(b.rivals[h.resource()], h)
 	b.holds = append(b.holds, h)
 	b.byAttempt[e.Attempt] = h
 	if e.Session != 0 {
@@ -187,6 +188,9 @@ func (b *builder) addNodes() {
 			}
 		case n == nil: // it existed before the run
 		case e.Kind == history.Renewed:
+			if len(n.renewed) == 0 && n.weight() > 0 {
+				b.marked[e.Zxid] = n
+			}
 			n.renewed = append(n.renewed, e)
 		case e.Kind == history.Deleted:
 			n.deleted = e
@@ -199,17 +203,44 @@ func (b *builder) addNodes() {
 
 // connect completes the holds.
 func (b *builder) connect() {
+	b.connectNumbers()
 	for _, h := range b.holds {
 		h.pauses, h.partitions = b.pauses[h.granted.Contender], b.partitions[h.granted.Contender]
 		h.crashedAt, h.crashed = b.crashed[h.granted.Contender]
 		h.crashed = h.crashed && h.notified.Kind == ""
 		h.node, h.margin, h.run = b.nodeOf(h.granted), b.timeline.margin(), b.run
-		if h.node != nil {
-			h.node.hold = h
+		h.contender = b.contenderOf(h)
+		for _, n := range h.nodes() {
+			n.hold = h
 		}
 		if h.isLease() {
 			h.margin = h.ttl() / 8
 		}
 		h.next = b.successor(h)
+	}
+}
+
+// connectNumbers attributes a deletion of a number by a former holder to the operator who deleted the former holder's number: until that
+// holder is notified, its release deletes the number together with its contender, whoever has the number then. If the operator has
+// deleted the contender too, it deletes the number alone.
+func (b *builder) connectNumbers() {
+	byOperator := map[string][]*node{} // numbers, by their names
+	for _, n := range b.nodes {
+		if !n.isNumber() {
+			continue
+		}
+		own, d := b.marked[n.created.Zxid], n.deleted
+		for _, former := range byOperator[n.created.Node] {
+			c := b.marked[former.created.Zxid]
+			if c == nil || c == own || d.Cause != history.ByRequest || former.created.Session != d.Session {
+				continue
+			}
+			if c.deleted.Zxid == d.Zxid || c.deleted.Cause == history.ByOperator && c.deleted.Zxid < d.Zxid {
+				n.deleted.Cause = history.ByOperator
+			}
+		}
+		if n.deleted.Cause == history.ByOperator {
+			byOperator[n.created.Node] = append(byOperator[n.created.Node], n)
+		}
 	}
 }

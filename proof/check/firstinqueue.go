@@ -10,23 +10,26 @@ import (
 )
 
 // FirstInQueue: at the instant of a grant, no contender node created before the grant's node still exists, other than
-// other readers before a reader's, and permits before permits. That is exclusion in the ensemble's commit order, readers
+// other readers before a reader's, and permits or slots before permits or slots. That is exclusion in the ensemble's commit order, readers
 // and writers included, and it means that no contender overtakes another.
 var FirstInQueue = register(definition{
 	name:    "first-in-line",
 	meaning: "at a grant, no earlier contender is in the queue",
 	counts:  "grants to contenders that had joined behind another",
 	judge: eachHold(func(t *timeline, h *hold, found report) {
-		if h.node == nil {
+		if h.contender == nil {
 			return
 		}
+		shared := h.granted.Shared || h.granted.Number != ""
 		for _, n := range t.predecessors(h) {
-			if n.gone() > h.granted.At && (!h.granted.Shared || !h.node.sharesWith(n, h.granted.At)) {
+			if n.gone() > h.granted.At && (!shared || !h.contender.sharesWith(n, h.granted.At)) {
 				found("granted while another contender was ahead in the queue", h.granted, n.created, n.deleted)
 			}
 		}
 	}),
-	tests: perHold(func(t *timeline, h *hold) bool { return h.node != nil && t.joinedBehind(h.node, h.granted.Path) }),
+	tests: perHold(func(t *timeline, h *hold) bool {
+		return h.contender != nil && t.joinedBehind(h.contender, h.granted.Path)
+	}),
 })
 
 // sharesWith reports whether the claims of two nodes do not exclude each other at an instant, if the one of n is shared:
@@ -41,7 +44,7 @@ func (n *node) sharesWith(other *node, at history.Instant) bool {
 // predecessors returns the nodes before a hold's node in its queue that may have existed when the hold was granted.
 func (t *timeline) predecessors(h *hold) []*node {
 	// Neither of two nodes that one transaction created is ahead of the other.
-	queue, n := t.contenders[h.granted.Path], t.position(h.node, h.granted.Path)
+	queue, n := t.contenders[h.granted.Path], t.position(h.contender, h.granted.Path)
 	return queue[min(t.settled(h.granted.Path, queue, h.granted.At), n):n]
 }
 

@@ -39,12 +39,15 @@ func (t *timeline) state(kinds ...history.Kind) []history.Event {
 // holder returns the node of the grant with a token, nil if there is none, and reports whether it existed when a transaction
 // was committed.
 func (t *timeline) holder(token, zxid history.ID, queue string) (n *node, held bool) {
+	if n := t.marked[token]; n != nil && path.Dir(n.created.Node) == queue {
+		return n, n.existedAt(zxid)
+	}
 	// Nodes are in the order of their creation.
 	i, _ := slices.BinarySearchFunc(t.nodes, token, func(n *node, token history.ID) int { return cmp.Compare(n.created.Zxid, token) })
 	for ; i < len(t.nodes) && t.nodes[i].created.Zxid == token; i++ {
 		n = t.nodes[i]
 		if isContender(n.created) && path.Dir(n.created.Node) == queue {
-			return n, n.created.Zxid < zxid && (n.deleted.Kind == "" || n.deleted.Zxid > zxid)
+			return n, n.existedAt(zxid)
 		}
 	}
 	return nil, false

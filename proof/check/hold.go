@@ -13,9 +13,10 @@ type hold struct {
 	asked, granted, downgrading, notified, releasing, released history.Event
 
 	failedAt   history.Instant // of its request, 0 if it did not fail
-	node       *node           // the node of the grant, nil if no contender created it
-	next       history.Event   // the first later conflicting grant of the path with a greater token
-	index      int             // among the grants of its path
+	node       *node           // the node of the grant, nil if no contender created it; of a slot, its number's
+	contender  *node           // the node in the queue, which is the same for all but slots
+	next       history.Event   // the first later conflicting grant of the resource with a greater token
+	index      int             // among the grants of its resource
 	pauses     []interval      // of its contender, in order
 	partitions []interval      // of its contender's network, in order
 	crashed    bool            // its contender crashed, and was not notified before
@@ -47,7 +48,26 @@ func (h *hold) pauseAt(at, grace history.Instant) (_ interval, paused bool) {
 	return p, p.to == never || at <= p.to+grace
 }
 
-// conflicts reports whether a later grant of the path excludes that the hold still goes on: all do but grants of readers,
+// resource returns what the grants exclude each other from: the path, or one number of its slots. The tokens of a resource rise.
+func (h *hold) resource() string {
+	if h.granted.Number != "" {
+		return numberNode(h.granted)
+	}
+	return h.granted.Path
+}
+
+// nodes returns the nodes of the hold that exist, in the history.
+func (h *hold) nodes() (nodes []*node) {
+	if h.node != nil {
+		nodes = append(nodes, h.node)
+	}
+	if h.contender != nil && h.contender != h.node {
+		nodes = append(nodes, h.contender)
+	}
+	return nodes
+}
+
+// conflicts reports whether a later grant of the resource excludes that the hold still goes on: all do but grants of readers,
 // beside a reader or a writer that has begun to downgrade.
 func (h *hold) conflicts(later *hold) bool {
 	shared := h.granted.Shared || h.downgrading.Kind != "" && later.granted.At >= h.downgrading.At

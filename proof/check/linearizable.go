@@ -90,11 +90,11 @@ func Visualize(events []history.Event, to io.Writer) error {
 func (t *timeline) windows() (all []*window) {
 	holds := map[string][]*hold{}
 	for _, h := range t.holds {
-		holds[h.granted.Path] = append(holds[h.granted.Path], h)
+		holds[h.resource()] = append(holds[h.resource()], h)
 	}
 	objects := map[string][]porcupine.Operation{}
-	for path, of := range holds {
-		objects[path] = append(objects[path], t.lockOperations(of)...)
+	for resource, of := range holds {
+		objects[resource] = append(objects[resource], t.lockOperations(of)...)
 	}
 	for register, writes := range t.writes {
 		objects[register] = append(objects[register], registerOperations(writes)...)
@@ -108,7 +108,7 @@ func (t *timeline) windows() (all []*window) {
 	return all
 }
 
-// lockOperations returns the operations of the holds of one path.
+// lockOperations returns the operations of the holds of one lock.
 //
 // A holder yields the lock at some moment after it began to release it, or after it was notified of the loss: see yields. The history does
 // not have that moment. But in each order that the model permits, acquisitions have the order of their tokens, and a holder has yielded

@@ -174,10 +174,10 @@ func (h *hold) unscheduled(t *timeline, at history.Instant) bool {
 	return paused
 }
 
-// following returns the next conflicting grant of the path, whatever its token. A grant whose node an operator had already deleted is
+// following returns the next conflicting grant of the resource, whatever its token. A grant whose node an operator had already deleted is
 // astray and does not count against the previous holder: following skips it and returns the first one as astray.
 func (t *timeline) following(h *hold) (next, astray history.Event) {
-	for _, other := range t.byPath[h.granted.Path][h.index+1:] {
+	for _, other := range t.rivals[h.resource()][h.index+1:] {
 		if !h.conflicts(other) {
 			continue
 		}

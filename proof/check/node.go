@@ -43,6 +43,11 @@ func (n *node) goneAtLatest(run history.Event) history.Instant {
 	return n.deleted.At + run.Blur
 }
 
+// existedAt reports whether the node had been created before a transaction, and still existed then.
+func (n *node) existedAt(zxid history.ID) bool {
+	return n.created.Zxid < zxid && (n.deleted.Kind == "" || n.deleted.Zxid > zxid)
+}
+
 // lastWrite returns the last write of the node's record that had happened at an instant: its creation if there was no later one.
 func (n *node) lastWrite(at history.Instant) history.Event {
 	last := n.created

@@ -2,7 +2,7 @@
 
 package check
 
-// NothingLeft: at the end no contender node is left, and no member's.
+// NothingLeft: at the end no contender node is left, no number of a slot, and no member's.
 var NothingLeft = register(definition{
 	name:    "nothing-left",
 	meaning: "at the end no contender node is left",
@@ -10,7 +10,7 @@ var NothingLeft = register(definition{
 	judge: func(t *timeline, found report) {
 		for _, n := range t.owned() {
 			if t.end.Kind != "" && n.gone() > t.end.At {
-				found("a contender's or a member's node is left at the end", n.created, t.end)
+				found("a contender's, a number's or a member's node is left at the end", n.created, t.end)
 			}
 		}
 	},

@@ -2,7 +2,11 @@
 
 package check
 
-import "github.com/lockkeeper/lockkeeper/proof/history"
+import (
+	"slices"
+
+	"github.com/lockkeeper/lockkeeper/proof/history"
+)
 
 // grace returns how long a contender that wakes, or whose own clock notifies it, may take to notice: the recipes check the
 // clock every T/24.
@@ -32,14 +36,19 @@ func (h *hold) endedByHolder() bool {
 }
 
 // limit returns the instant by which the holder must have been notified: before its node is gone, by the margin if its
-// session times out or its lease expires, and before the next grant of the path.
+// session times out or its lease expires, and before the next grant of the resource. The contender's node of a slot, which an operator
+// deletes, leaves the number in use.
 func (h *hold) limit() history.Instant {
 	limit := never
-	if h.node != nil {
-		limit = h.node.goneAtLatest(h.run)
-		if h.node.deleted.Cause == history.ByTimeout {
-			limit -= h.margin
+	for _, n := range h.nodes() {
+		gone := n.goneAtLatest(h.run)
+		switch {
+		case n != h.node && n.deleted.Cause == history.ByOperator:
+			continue // the number stays in use
+		case n.deleted.Cause == history.ByTimeout:
+			gone -= h.margin
 		}
+		limit = min(limit, gone)
 	}
 	if h.next.Kind != "" {
 		limit = min(limit, h.next.At)
@@ -72,11 +81,19 @@ func (h *hold) excuse() (why excuse, until history.Instant) {
 }
 
 // lostNode reports whether a holder that had not crashed lost its node for a cause before it released the lock.
-func (h *hold) lostNode(cause history.Cause) bool {
-	if h.node == nil || h.node.deleted.Cause != cause || h.crashed && h.crashedAt <= h.node.gone() {
+func (h *hold) lostNode(cause history.Cause) bool { return h.node != nil && h.lost(h.node, cause) }
+
+// lostAny is lostNode for any of the hold's nodes.
+func (h *hold) lostAny(cause history.Cause) bool {
+	return slices.ContainsFunc(h.nodes(), func(n *node) bool { return h.lost(n, cause) })
+}
+
+// lost is lostNode for one of the hold's nodes.
+func (h *hold) lost(n *node, cause history.Cause) bool {
+	if n.deleted.Cause != cause || h.crashed && h.crashedAt <= n.gone() {
 		return false
 	}
-	return !h.endedByHolder() || h.believedUntil() > h.node.gone()
+	return !h.endedByHolder() || h.believedUntil() > n.gone()
 }
 
 // lostToAnother reports whether a running holder lost its lock, other than to an operator, and another client was granted it

@@ -10,27 +10,24 @@ import (
 
 // NotifiedAtAll: a holder whose node is gone, for whatever reason, an operator's deletion included, is notified within 3T/4, the
 // longest that a proof of liveness lasts, or within the TTL of its lease if that is longer: no session notifies the holder of a
-// lease, which stops when the lease is no longer valid.
+// lease, which stops when the lease is no longer valid. Each of the two nodes of a slot counts.
 var NotifiedAtAll = register(definition{
 	name:    "told-at-all",
 	meaning: "a holder whose node is gone is notified within 3T/4",
 	counts:  "holders whose node was deleted by an operator or by the session timeout",
 	judge: eachHold(func(t *timeline, h *hold, found report) {
-		if h.node == nil {
-			return
-		}
-		if h.node.deleted.Kind == "" {
-			if h.notified.Kind == "" && !h.crashed && t.end.Kind != "" {
-				found("neither notified nor its node deleted at the end", h.granted)
+		for _, n := range h.nodes() {
+			if n.deleted.Kind == "" {
+				if h.notified.Kind == "" && !h.crashed && t.end.Kind != "" {
+					found("neither notified nor its node deleted at the end", h.granted)
+				}
+			} else if limit := h.latestNotification(t, n.gone()); h.believedUntil() > limit && t.end.At > limit {
+				found(fmt.Sprintf("not notified by %v that its node is gone", limit), h.granted, n.deleted)
 			}
-			return
-		}
-		if limit := h.latestNotification(t, h.node.gone()); h.believedUntil() > limit && t.end.At > limit {
-			found(fmt.Sprintf("not notified by %v that its node is gone", limit), h.granted, h.node.deleted)
 		}
 	}),
 	tests: perHold(func(_ *timeline, h *hold) bool {
-		return h.lostNode(history.ByTimeout) || h.lostNode(history.ByOperator)
+		return h.lostNode(history.ByTimeout) || h.lostAny(history.ByOperator)
 	}),
 })
 

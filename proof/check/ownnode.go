@@ -2,7 +2,8 @@
 
 package check
 
-// OwnNode: a grant belongs to a node that its own session created, and its token is that node's czxid.
+// OwnNode: a grant belongs to a node that its own session created, and its token is that node's czxid. A slot belongs to its
+// number's node.
 var OwnNode = register(definition{
 	name:    "own-node",
 	meaning: "a grant is on a node that its own session created, and the token is its czxid",

@@ -28,20 +28,20 @@ var PermitsWithinLimit = register(definition{
 	tests: perHold(func(_ *timeline, h *hold) bool { return h.claimsPermits() }),
 })
 
-// claimsPermits reports whether the hold is one of permits.
-func (h *hold) claimsPermits() bool { return h.node != nil && h.node.weight() > 0 }
+// claimsPermits reports whether the hold is one of permits, or of a slot, which is a permit with a number.
+func (h *hold) claimsPermits() bool { return h.contender != nil && h.contender.weight() > 0 }
 
 // checkPermits judges a hold of permits.
 func (t *timeline) checkPermits(h *hold, limits []history.Event, found report) {
-	marked := h.node.firstWrite(h.granted.At)
+	marked := h.contender.firstWrite(h.granted.At)
 	if marked.Kind == "" {
 		found("granted without the write that grants permits", h.granted)
 		return
 	}
 	limit := lastBefore(limits, h.granted.Path, marked.Zxid)
-	events, sum := []history.Event{h.granted, marked, limit}, h.node.weight()
+	events, sum := []history.Event{h.granted, marked, limit}, h.contender.weight()
 	for _, n := range t.contenders[h.granted.Path] {
-		if n.created.Zxid < h.node.created.Zxid && (n.deleted.Kind == "" || n.deleted.Zxid > marked.Zxid) {
+		if n.created.Zxid < h.contender.created.Zxid && (n.deleted.Kind == "" || n.deleted.Zxid > marked.Zxid) {
 			sum += n.permits(limit.Limit)
 			events = append(events, n.created)
 		}

@@ -4,7 +4,7 @@ package check
 
 import "github.com/lockkeeper/lockkeeper/proof/history"
 
-// TrueRelease: a release that returns no error has deleted the grant's node before, and no grant ends as released before its
+// TrueRelease: a release that returns no error has deleted the grant's node before, and both nodes of a slot; and no grant ends as released before its
 // contender began to release it.
 var TrueRelease = register(definition{
 	name:    "true-release",
@@ -14,8 +14,10 @@ var TrueRelease = register(definition{
 		if h.notified.Cause == history.GivenUp && (h.releasing.Kind == "" || h.releasing.Line > h.notified.Line) {
 			found("released before its contender began to release it", h.granted, h.notified)
 		}
-		if h.wasReleasedCleanly() && h.node.gone() > h.released.At+t.resolution() {
-			found("a release returned without an error before the node was deleted", h.granted, h.released, h.node.deleted)
+		for _, n := range h.nodes() {
+			if h.wasReleasedCleanly() && n.gone() > h.released.At+t.resolution() {
+				found("a release returned without an error before the node was deleted", h.granted, h.released, n.deleted)
+			}
 		}
 	}),
 	tests: perHold(func(_ *timeline, h *hold) bool { return h.wasReleasedCleanly() }),

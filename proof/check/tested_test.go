@@ -31,6 +31,9 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 		{"a crashed holder that is fenced", good["crashed-holder-is-fenced"], map[check.Rule]int{check.CrashOrClean: 1}},
 		{"a holder that is not to be fenced", good["crashed-holder"], map[check.Rule]int{check.CrashOrClean: 0}},
 		{"permits", good["permits-within-the-limit"], map[check.Rule]int{check.PermitsWithinLimit: 2, check.FirstInQueue: 1}},
+		{"slots", good["slots"], map[check.Rule]int{
+			check.OneNumber: 4, check.PermitsWithinLimit: 4, check.OwnNode: 4, check.FirstInQueue: 3, check.RisingTokens: 2, check.NotifiedAtAll: 1,
+		}},
 		{"several locks, of which one is lost, and a request that fails", good["several-locks"], map[check.Rule]int{check.AllOrNothing: 2}},
 		{"a released, an expired and a revoked lease", good["leases"], map[check.Rule]int{check.KeptLease: 2, check.NotifiedFirst: 1, check.OwnDelete: 0, check.FreshGrant: 0}},
 	} {

@@ -32,6 +32,8 @@ type timeline struct {
 	unanswered map[int]history.Event          // requests
 	crashed    map[string]history.Instant     // contenders that crashed
 	byPath     map[string][]*hold             // in the order of their grants
+	rivals     map[string][]*hold             // by resource, in the order of their grants
+	marked     map[history.ID]*node           // contenders of permits by the zxid of the first write of their record
 	byZxid     map[history.ID][]*node         // by the zxid of their creation
 	children   map[string][]*node             // nodes by their parent, in the order of their creation
 	contenders map[string][]*node             // of children that are contenders
@@ -73,9 +75,9 @@ func sortByZxid(events []history.Event) {
 	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
 }
 
-// successor returns the first later conflicting grant of the hold's path with a greater token.
+// successor returns the first later conflicting grant of the hold's resource with a greater token.
 func (t *timeline) successor(h *hold) history.Event {
-	for _, other := range t.byPath[h.granted.Path][h.index+1:] {
+	for _, other := range t.rivals[h.resource()][h.index+1:] {
 		if g := other.granted; g.Line > h.granted.Line && g.Token > h.granted.Token && h.conflicts(other) {
 			return g
 		}
@@ -123,22 +125,36 @@ func (t *timeline) flight() history.Instant {
 func (t *timeline) nodeOf(granted history.Event) *node {
 	for _, n := range t.byZxid[granted.Token] {
 		c := n.created
-		if isContender(c) && path.Dir(c.Node) == granted.Path &&
-			(granted.Node == "" || granted.Node == c.Node) && (granted.Session == 0 || granted.Session == c.Session) {
+		is := isContender(c) && path.Dir(c.Node) == granted.Path && (granted.Node == "" || granted.Node == c.Node)
+		if granted.Number != "" {
+			is = c.Node == numberNode(granted)
+		}
+		if is && (granted.Session == 0 || granted.Session == c.Session) {
 			return n
 		}
 	}
 	return nil
 }
 
-// isOwned reports whether only the session of a node may delete it, and its process leaves none behind: a contender, every
-// child of a group, and every node two levels below a double barrier is.
-func (t *timeline) isOwned(n *node) bool {
-	parent := path.Dir(n.created.Node)
-	return isContender(n.created) || t.groups[parent] || t.doubles[path.Dir(parent)]
+// contenderOf returns the contender's node of a hold, nil if there is none. That of a slot is the one whose record the grant wrote.
+func (t *timeline) contenderOf(h *hold) *node {
+	if h.granted.Number == "" {
+		return h.node
+	}
+	if n := t.marked[h.granted.Token]; n != nil && n.created.Node == h.granted.Node {
+		return n
+	}
+	return nil
 }
 
-// owned returns the nodes of contenders and members, in the order of their creation.
+// isOwned reports whether only the session of a node may delete it, and its process leaves none behind: a contender, the number of a
+// slot, every child of a group, and every node two levels below a double barrier is.
+func (t *timeline) isOwned(n *node) bool {
+	parent := path.Dir(n.created.Node)
+	return isContender(n.created) || n.isNumber() || t.groups[parent] || t.doubles[path.Dir(parent)]
+}
+
+// owned returns the nodes of contenders, of numbers and of members, in the order of their creation.
 func (t *timeline) owned() []*node {
 	return slices.DeleteFunc(slices.Clone(t.nodes), func(n *node) bool { return !t.isOwned(n) })
 }

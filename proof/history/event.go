@@ -56,6 +56,7 @@ type Event struct {
 	Shared    bool     `json:"shared,omitempty"`    // of a reader, or of permits
 	Together  int      `json:"together,omitempty"`  // the first attempt of a request for several locks
 	Limit     int      `json:"limit,omitempty"`     // of permits
+	Number    string   `json:"number,omitempty"`    // of a slot, in decimal
 	Write     int      `json:"write,omitempty"`     // numbers the writes to the ensemble from 1, unique in a history
 	Parts     int      `json:"parts,omitempty"`     // number of nodes that a transaction writes
 	Epoch     int64    `json:"epoch,omitempty"`     // number of an epoch
@@ -94,6 +95,7 @@ func (e Event) String() string {
 		{"write ", strconv.Itoa(e.Write), e.Write != 0},
 		{"", "shared", e.Shared},
 		{"limit ", strconv.Itoa(e.Limit), e.Limit != 0},
+		{"number ", e.Number, e.Number != ""},
 		{"epoch ", strconv.FormatInt(e.Epoch, 10), e.Epoch != 0},
 		{"TTL ", e.Lease.String(), e.Lease != 0},
 		{"", "held", e.Held},

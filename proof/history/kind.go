@@ -24,9 +24,10 @@ var (
 	// Failed is recorded when the request returned an error: Contender, Attempt, Path, Error.
 	Failed = kind("failed", contender, attempt, path, failure)
 	// Granted is recorded as soon as the contender knows of the grant: Contender, Attempt, Path, Token [Node, Session,
-	// Deadline, Shared]. Shared is set for a reader. Session is missing where the contender cannot be sure of it. Deadline is
+	// Deadline, Shared, Number]. Shared is set for a reader. Session is missing where the contender cannot be sure of it. Deadline is
 	// the instant at which the claim ends unless another proof of liveness extends it, as the client stated it at the grant;
-	// the Deadline of a lease is the end of its validity.
+	// the Deadline of a lease is the end of its validity. Number is set for a slot: its Token orders the grants of that number of the
+	// path, and is the zxid at which the node <path>-limit/<number> was created.
 	Granted = kind("granted", contender, attempt, path, token)
 	// Downgrading is recorded before a writer downgrades its grant, which is shared from some instant after that, or not at
 	// all: Contender, Attempt, Path.
