@@ -54,6 +54,10 @@ func TestNoCutAtAnyFrameBreaksPromiseOfPermits(t *testing.T) {
 	cutScenarios(t, PermitScenarios, secondCuts[:1])
 }
 
+func TestNoCutAtAnyFrameBreaksPromiseOfSlots(t *testing.T) {
+	cutScenarios(t, SlotScenarios, secondCuts[:1])
+}
+
 func TestNoCutAtAnyFrameBreaksPromiseOfWatches(t *testing.T) {
 	cutScenarios(t, WatchScenarios, secondCuts[:1])
 }

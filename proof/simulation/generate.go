@@ -63,10 +63,11 @@ func draw(seed uint64, leases bool) Plan {
 		stream(3).leases()
 	}
 	if stream(7); !leases && g.IntN(8) == 0 {
-		g.lockDelay() // which readers, permits and requests for several locks cannot have
+		g.lockDelay() // which readers, permits, slots and requests for several locks cannot have
 	} else {
 		stream(4).readWrite()
 		stream(5).permits()
+		stream(16).slots()
 		stream(6).several()
 		stream(14).severalKinds()
 	}

@@ -143,7 +143,7 @@ func (h *held) work(d time.Duration, renew bool) {
 		return
 	}
 	w := h.caller.world
-	fenced, bare := w.register(h.call.Path, true), w.register(h.call.Path, false)
+	fenced, bare := w.register(h.call.Path, "", true), w.register(h.call.Path, "", false)
 	every := cmp.Or(h.call.Every, h.call.TTL/3)
 	due := time.Now().Add(every)
 	for began := time.Now(); h.believes() && time.Since(began) < d; {

@@ -21,7 +21,7 @@ type register struct {
 func (r *register) write(by history.Event, token fencing.Token) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	by.Kind, by.Token = history.Wrote, history.ID(token)
+	by.Kind, by.Token, by.Register = history.Wrote, history.ID(token), by.Number
 	by.Fenced, by.Accepted = r.gate != nil, true
 	switch {
 	case r.gate == nil:

@@ -89,7 +89,7 @@ func (p *Process) commit(ctx context.Context, by history.Event, claim *recipes.C
 	}
 	ops := make([]any, len(stateParents))
 	for i, part := range stateParents {
-		ops[i] = &zk.SetDataRequest{Path: part + by.Path, Data: writeState(sent), Version: -1}
+		ops[i] = &zk.SetDataRequest{Path: statePath(part, by.Path, by.Number), Data: writeState(sent), Version: -1}
 	}
 	_, err := w.commit(ctx, ops...)
 	p.recordAnswered(sent, err)

@@ -56,6 +56,7 @@ type grant struct {
 	downgrade func(context.Context) error // nil unless it can be downgraded
 	term      *election.Term              // nil for a lock
 	hold      *lock.Hold                  // of a Mutex, otherwise nil
+	number    string                      // of a slot, otherwise empty
 }
 
 // do runs an operation to its end. It returns the error of the request for the grant.
@@ -78,7 +79,7 @@ func (p *Process) do(o Operation) error {
 		}
 		return err
 	}
-	by.Shared = got.Shared()
+	by.Shared, by.Number = got.Shared(), got.number
 	notified, ok := p.recordGranted(by, got.Claim)
 	if !ok {
 		return nil
@@ -241,7 +242,7 @@ func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Cla
 	if write == nil {
 		return
 	}
-	fenced, bare := p.world.register(by.Path, true), p.world.register(by.Path, false)
+	fenced, bare := p.world.register(by.Path, by.Number, true), p.world.register(by.Path, by.Number, false)
 	defer func() {
 		if p.waitRunning() {
 			fenced.write(by, claim.Token())

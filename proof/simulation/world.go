@@ -89,12 +89,19 @@ func newWorld(opts Options, text string) (*World, error) {
 		return nil, fmt.Errorf("start servers: %w", err)
 	}
 	paths := slices.Clone(opts.Paths)
+	for _, path := range opts.Paths {
+		for number := range mostSlots {
+			for _, part := range stateParents {
+				w.must(w.ensemble.Create(statePath(part, path, strconv.Itoa(number)), nil))
+			}
+		}
+	}
 	for i := range opts.Crowd {
 		paths = append(paths, crowdPath(i))
 	}
 	for _, path := range paths {
 		for _, part := range stateParents {
-			w.must(w.ensemble.Create(part+path, nil))
+			w.must(w.ensemble.Create(statePath(part, path, ""), nil))
 		}
 	}
 	return w, nil
@@ -119,11 +126,11 @@ func (w *World) fault(format string, args ...any) {
 	w.recorder.Add(history.Event{Kind: history.Fault, Text: fmt.Sprintf(format, args...)})
 }
 
-// register returns one of the two registers of a path.
-func (w *World) register(path string, fenced bool) *register {
+// register returns one of the two registers of a path, or of a number of its slots, empty for none.
+func (w *World) register(path, number string, fenced bool) *register {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := path + strconv.FormatBool(fenced)
+	key := path + " " + number + strconv.FormatBool(fenced)
 	r := w.registers[key]
 	if r == nil {
 		r = &register{recorder: w.recorder}
