@@ -49,8 +49,8 @@
 //
 // The contenders that have sessions exercise all recipes in one run. Some holders of a path with a lock-delay and a fence
 // function do not release. Result.Recipes counts how often each recipe was exercised; the run is unknown if one never was.
-// Readers and holders of permits do not write to the registers, so no fault is aimed at them. No rule judges which candidate
-// leads after a hand-over: locks contend for the same paths, and do not yield.
+// Readers and holders of permits do not write to the registers, so no fault is aimed at them. Each number of slots has its own
+// registers. No rule judges which candidate leads after a hand-over: locks contend for the same paths, and do not yield.
 //
 // With Options.Waiters and Options.Holds, each worker process has an additional client, with that many contenders on each path
 // and that many uncontended locks. The faults cancel-waiters and expire-sessions hit all of them at the same time.

@@ -111,7 +111,7 @@ func init() {
 		},
 		"delete-node": {
 			description: "an operator deletes a contender's node, the first in the queue or another",
-			target:      onTree, lasts: sixteenthsOfT(2, 8), parameters: []parameter{pathParam, positionParam}, inject: deleteNode,
+			target:      onTree, lasts: sixteenthsOfT(2, 8), parameters: []parameter{deletedParam, positionParam}, inject: deleteNode,
 		},
 		"delete-parent": {
 			description: "an operator deletes a lock's parent node with all its children",

@@ -67,6 +67,13 @@ var (
 	requestParam = oneOf("request", func(d generator) string { return d.opts.requests()[d.IntN(len(d.opts.requests()))] }, (*Options).requests)
 
 	pathParam = oneOf("path", generator.path, (*Options).paths)
+	// A path, or the slots, or the parent of their numbers.
+	deletedParam = oneOf("path", func(d generator) string {
+		if slots := d.opts.slots(); len(slots) > 0 && d.IntN(3) == 0 {
+			return slots[d.IntN(len(slots))]
+		}
+		return d.path()
+	}, func(o *Options) []string { return append(o.paths(), o.slots()...) })
 	// Servers do not reap the counted path, and deleting it resets its counter.
 	containerParam = oneOf("path", func(d generator) string { return d.opts.containers()[d.IntN(3)] }, (*Options).containers)
 

@@ -20,6 +20,7 @@ const (
 	schedulesPath = root + worker.SchedulesNode
 	delayedPath   = root + worker.DelayedNode
 	doublePath    = root + worker.DoubleNode
+	slotsPath     = root + worker.SlotsNode
 )
 
 // lockDelay returns the path on which the contenders have a lock-delay, and the delay.
@@ -28,6 +29,14 @@ func (o *Options) lockDelay() (path string, delay history.Instant) {
 		return "", 0
 	}
 	return delayedPath, history.Instant(worker.LockDelay)
+}
+
+// slots returns the parents of the nodes of slots: of their contenders, and of their numbers.
+func (o *Options) slots() []string {
+	if !o.Recipes {
+		return nil
+	}
+	return []string{slotsPath, slotsPath + "-limit"}
 }
 
 // addRecipes completes the task of a contender with sessions by the recipes that it exercises.
@@ -41,8 +50,8 @@ func (o *Options) addRecipes(spec *worker.Spec) {
 	}
 }
 
-// leftOfRecipes returns the nodes of members of the group and of the double barrier, of candidates for schedules, and of contenders for
-// the path with a lock-delay.
+// leftOfRecipes returns the nodes of members of the group and of the double barrier, of candidates for schedules, of contenders for
+// the path with a lock-delay and for slots, and of the slots' numbers.
 func (o *operator) leftOfRecipes(ctx context.Context) (left []string, err error) {
 	var schedules []string
 	err = o.do(ctx, func(conn *zk.Conn) error {
@@ -62,6 +71,13 @@ func (o *operator) leftOfRecipes(ctx context.Context) (left []string, err error)
 			return err
 		}
 		left = append(left, inRounds...)
+		numbers, err := queue(conn, slotsPath+"-limit")
+		if err != nil {
+			return err
+		}
+		for _, number := range numbers {
+			left = append(left, slotsPath+"-limit/"+number)
+		}
 		names, err := queue(conn, schedulesPath)
 		for _, name := range names {
 			schedules = append(schedules, schedulesPath+"/"+name)
@@ -71,7 +87,7 @@ func (o *operator) leftOfRecipes(ctx context.Context) (left []string, err error)
 	if err != nil {
 		return nil, err
 	}
-	contenders, err := o.leftNodes(ctx, append(schedules, delayedPath))
+	contenders, err := o.leftNodes(ctx, append(schedules, delayedPath, slotsPath))
 	return append(left, contenders...), err
 }
 

@@ -14,6 +14,7 @@ import (
 var operations = map[string]string{
 	"lock": "lock", "try": "lock", "campaign": "election", "read": "reader", "write": "writer", "downgrade": "writer",
 	"acquire1": "permits", "acquire2": "permits", "acquire3": "permits", "tryacquire": "permits", "all": "several locks", "nest": "nested lock",
+	"slot": "slot", "tryslot": "slot",
 }
 
 // RecipeOf returns the recipe of an attempt, given the text of its Asked event.

@@ -339,6 +339,7 @@ func TestEachRecipeIsCounted(t *testing.T) {
 	events := []history.Event{
 		asked(1, 0, "lock, for 3s"), asked(2, 0, "try"), asked(3, 0, "campaign"), asked(4, 0, "read"), asked(5, 0, "downgrade"), asked(6, 0, "acquire2"),
 		asked(7, 0, "tryacquire"), asked(8, 8, "all, for 1s"), asked(9, 8, "all, for 1s"), asked(10, 0, "lock"), asked(11, 0, "write"), asked(12, 0, "nest"),
+		asked(13, 0, "tryslot"),
 		{Kind: history.Downgraded},
 		{Kind: history.Listed},
 		{Kind: history.Ran},
@@ -350,14 +351,14 @@ func TestEachRecipeIsCounted(t *testing.T) {
 		{Kind: history.Passed},
 		{Kind: history.Left},
 	}
-	for attempt := range 13 {
+	for attempt := range 14 {
 		if attempt != 10 {
 			events = append(events, history.Event{Kind: history.Granted, Attempt: attempt})
 		}
 	}
 	require.Equal(t, map[string]int{
 		"lock": 2, "election": 1, "reader": 1, "writer": 2, "downgrade": 1, "permits": 2, "several locks": 1, "nested lock": 1, "schedule": 2,
-		"group": 1, "published value": 1, "hand-over": 1, "observer": 1, "takeover": 1, "barrier": 1, "double barrier": 1,
+		"group": 1, "published value": 1, "hand-over": 1, "observer": 1, "takeover": 1, "barrier": 1, "double barrier": 1, "slot": 1,
 	}, exercised(events))
 	require.Len(t, exercised(events), len(recipes), "each recipe was exercised")
 }

@@ -28,6 +28,7 @@ var recipes = []recipe{
 	{"group", history.Listed, "the contenders list no members", []check.Rule{check.TrueListing}},
 	{"schedule", history.Ran, "the contenders run no schedule", []check.Rule{check.ActivationOnce}},
 	{"permits", "", "the contenders use no semaphore", []check.Rule{check.PermitsWithinLimit}},
+	{"slot", "", "the contenders use no slots", []check.Rule{check.OneNumber}},
 	{"several locks", "", "the contenders request no several locks together", []check.Rule{check.AllOrNothing}},
 	{"takeover", history.Fenced, "the contenders have no lock-delay", []check.Rule{check.CrashOrClean}},
 	{"published value", history.Proclaimed, "the leaders publish no value", []check.Rule{check.HeldState}},

@@ -16,7 +16,7 @@ import (
 )
 
 // The operations of recipes that only this library has. A history has them as the text of Asked. acquire is followed by the
-// weight, downgrade is write, and then a downgrade and as much time as a reader, and nest is a lock that is locked twice.
+// weight, slot and tryslot have a number, downgrade is write, and then a downgrade and as much time as a reader, and nest is a lock that is locked twice.
 const (
 	read       = "read"
 	write      = "write"
@@ -24,6 +24,8 @@ const (
 	acquire    = "acquire"
 	tryAcquire = "tryacquire"
 	nested     = "nest"
+	slot       = "slot"
+	trySlot    = "tryslot"
 )
 
 // PermitLimit is the limit of the semaphores.
@@ -34,6 +36,8 @@ func (a *workloadClient) drawRecipe(how, path string) string {
 	has := func(paths []string) bool { return slices.Contains(paths, path) }
 	draw := func(of ...string) string { return of[a.rand.IntN(len(of))] }
 	switch {
+	case path == a.spec.Slots:
+		return a.drawSlot(how)
 	case how == "lock" && has(a.spec.Several) && a.rand.IntN(6) == 0:
 		return several
 	case how == "lock" && has(a.spec.Several) && a.rand.IntN(8) == 0:

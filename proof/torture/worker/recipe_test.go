@@ -34,6 +34,7 @@ func startRecipes(t *testing.T) (servers *zktest.Ensemble, out *eventBuffer, in 
 		First: 1, Clients: 16, Register: registersOf(t).Addr(), Seed: 1,
 		Several: paths, Permits: paths[1:2], ReadWrite: paths[2:], Group: "/members", Schedules: "/schedules", Elections: paths,
 		Barrier: "/barrier", SetsBarrier: true, Double: "/double", DoubleSize: 1,
+		Slots: "/slots", ResizesSlots: true,
 	})
 	require.NoError(t, err)
 	commands, in := io.Pipe()
@@ -104,7 +105,7 @@ func TestWorkerExercisesEveryRecipe(t *testing.T) {
 
 func TestHoldersOfReadersAndPermitsDoNotWriteToRegisters(t *testing.T) {
 	for how, shares := range map[string]bool{
-		read: true, acquire + "1": true, tryAcquire: true, write: false, downgrade: false, several: false, nested: false, "lock": false, "campaign": false,
+		read: true, acquire + "1": true, tryAcquire: true, slot: false, trySlot: false, write: false, downgrade: false, several: false, nested: false, "lock": false, "campaign": false,
 	} {
 		require.Equal(t, shares, kinds[how].shares, how)
 	}

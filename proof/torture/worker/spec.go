@@ -37,6 +37,10 @@ type Spec struct {
 	// Delayed is one more path to contend for, on which all contenders have LockDelay and a fence function, empty for none. Only
 	// this library has them, and callers of the lock service do not contend for it.
 	Delayed string `json:"delayed,omitempty"`
+	// Slots is one more path to contend for, on which most operations use slots, empty for none. The process changes their limit if
+	// ResizesSlots is set. Only this library has them, and callers of the lock service do not contend for it.
+	Slots        string `json:"slots,omitempty"`
+	ResizesSlots bool   `json:"resizes_slots,omitempty"`
 	// Barrier is the path of a barrier for which the process waits, empty for none, and which it sets and removes if SetsBarrier is set.
 	// Double is the path of a double barrier of DoubleSize members, of whose rounds the process is a member. Only this library has them.
 	Barrier     string `json:"barrier,omitempty"`
@@ -74,6 +78,7 @@ const (
 	GroupNode     = "/members"
 	SchedulesNode = "/schedules"
 	DelayedNode   = "/delayed"
+	SlotsNode     = "/slots"
 	DoubleNode    = "/double"
 )
 
@@ -83,7 +88,9 @@ const (
 func (s *Spec) Exercise(root string, paths []string, withSessions int) {
 	s.Several, s.Permits, s.ReadWrite, s.Elections = paths, paths[1:2], paths[2:], paths
 	s.Group, s.Schedules, s.Delayed = root+GroupNode, root+SchedulesNode, root+DelayedNode
-	s.Barrier, s.SetsBarrier = root+"/barrier", strings.HasPrefix(s.Name, "c1.")
+	isFirst := strings.HasPrefix(s.Name, "c1.")
+	s.Slots, s.ResizesSlots = root+SlotsNode, isFirst
+	s.Barrier, s.SetsBarrier = root+"/barrier", isFirst
 	s.Double, s.DoubleSize = root+DoubleNode, min(3, withSessions, max(2, withSessions-1))
 }
 

@@ -6,6 +6,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/proof/history"
@@ -17,11 +18,13 @@ const LockDelay = 500 * time.Millisecond
 
 // drawPath draws the path of an operation.
 func (a *workloadClient) drawPath() string {
-	paths := a.spec.Paths
-	if a.spec.Delayed == "" || a.rand.IntN(len(paths)+1) > 0 {
-		return paths[a.rand.IntN(len(paths))]
+	paths := slices.Clone(a.spec.Paths)
+	for _, own := range []string{a.spec.Delayed, a.spec.Slots} {
+		if own != "" {
+			paths = append(paths, own)
+		}
 	}
-	return a.spec.Delayed
+	return paths[a.rand.IntN(len(paths))]
 }
 
 // leave closes the client while it holds: the holder does not release, as one that crashes.

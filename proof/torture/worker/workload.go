@@ -282,6 +282,14 @@ type part struct {
 	notified <-chan struct{} // closed when the end of the hold was reported
 }
 
+// register returns the path of the part's registers. Each number of slots has its own: their tokens order the holders of one number.
+func (p *part) register() string {
+	if p.by.Number != "" {
+		return p.by.Path + "/" + p.by.Number
+	}
+	return p.by.Path
+}
+
 // reportAll reports an event of each part, which complete completes.
 func (a *workloadClient) reportAll(parts []part, complete func(*history.Event)) {
 	for _, p := range parts {
@@ -307,7 +315,7 @@ func (a *workloadClient) use(parts []part, drawn operation) {
 	}
 }
 
-// granted reports the grant of a part and, from a goroutine, its end. It sets the part's token and notified.
+// granted reports the grant of a part and, from a goroutine, its end. It sets the part's token, number and notified.
 func (a *workloadClient) granted(p *part) {
 	at := a.reporter.time.Now()
 	by, got := p.by, p.hold
@@ -330,7 +338,7 @@ func (a *workloadClient) granted(p *part) {
 		by.Kind, by.Cause = history.Notified, got.Cause()
 		a.reporter.reportAt(at, by)
 	}()
-	p.token, p.notified = fencing.Token(granted.Token), over
+	p.token, p.notified, p.by.Number = fencing.Token(granted.Token), over, granted.Number
 }
 
 // read holds for d. The registers are for holders that exclude all others.
@@ -352,7 +360,7 @@ func (a *workloadClient) work(parts []part, d time.Duration) {
 		}
 		clock.Sleep(a.between(time.Millisecond, 5*time.Millisecond))
 		for _, p := range parts {
-			if _, err := a.registers.Write(p.by.Path, a.spec.Name, p.by.Attempt, p.token); err != nil {
+			if _, err := a.registers.Write(p.register(), a.spec.Name, p.by.Attempt, p.token); err != nil {
 				// No fault affects the registers, so this is a problem: from here on, stale writes are missed.
 				a.reportedWrite.Do(func() {
 					a.reporter.report(history.Event{Kind: history.Note, Text: fmt.Sprintf("write to the registers of %s: %v", p.by.Path, err)})
