@@ -55,6 +55,9 @@ func (d *deletions) markLost(n *nodes.Node, cause error, ended func(*nodes.Node)
 		return was
 	}
 	remove := d.DeleteSoon
+	if _, found := d.Nodes.Second(n); found {
+		remove = ended // something was granted, perhaps until a moment ago
+	}
 	if granted != nil {
 		remove = ended
 		if report := granted.End(cause); report != nil {
