@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/backoff"
 	"github.com/lockkeeper/lockkeeper/internal/lookup"
 	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/internal/record"
@@ -36,7 +37,7 @@ type Election struct {
 	stopTimeout time.Duration
 	coolDown    time.Duration
 	retry       func(error) bool
-	backoff     backoff // the initial state for each Run
+	backoff     backoff.Backoff // the initial state for each Run
 	health      health
 	newest      atomic.Pointer[Term] // that was granted, for Ready
 

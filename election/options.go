@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/backoff"
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -145,12 +146,12 @@ func (o *Options) check() error {
 	if o.Health == nil && (o.HealthInterval != 0 || o.HealthTimeout != 0) {
 		return errors.New("health interval or timeout without Health: set Health, the function that checks the process")
 	}
-	if b := o.backoff(); b.max < b.min {
-		return fmt.Errorf("maximum retry back-off %v is below the retry back-off %v", b.max, b.min)
+	if b := o.backoff(); b.Max < b.Min {
+		return fmt.Errorf("maximum retry back-off %v is below the retry back-off %v", b.Max, b.Min)
 	}
 	return nil
 }
 
-func (o *Options) backoff() backoff {
-	return newBackoff(cmp.Or(o.RetryBackoff, DefaultRetryBackoff), cmp.Or(o.MaxRetryBackoff, DefaultMaxRetryBackoff))
+func (o *Options) backoff() backoff.Backoff {
+	return backoff.New(cmp.Or(o.RetryBackoff, DefaultRetryBackoff), cmp.Or(o.MaxRetryBackoff, DefaultMaxRetryBackoff))
 }

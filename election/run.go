@@ -87,11 +87,11 @@ func (e *Election) run(ctx context.Context, work func(ctx context.Context, term 
 		case ctx.Err() != nil:
 			return errors.Join(end.failure, e.queue.Settle(context.WithoutCancel(ctx)))
 		case end.failure == nil:
-			backoff.succeeded()
+			backoff.Succeeded()
 		case e.retry == nil || !e.retry(end.failure):
 			return errors.Join(end.failure, end.release)
 		default:
-			pause = max(pause, backoff.failed(time.Since(began)))
+			pause = max(pause, backoff.Failed(time.Since(began)))
 		}
 		// A node whose release was not confirmed is deleted in the background, or ends
 		// with its session: the next campaign queues behind it.

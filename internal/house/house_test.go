@@ -25,6 +25,7 @@ const (
 	group      = module + "/group"
 	scheduling = module + "/schedule"
 	barriers   = module + "/barrier"
+	assignment = module + "/assign"
 	guards     = module + "/recipes/guard"
 	zktest     = module + "/zktest"
 	command    = module + "/cmd/lockkeeper"
@@ -56,6 +57,7 @@ const (
 	rings         = module + "/internal/ring"
 	registrations = module + "/internal/registration"
 	expiry        = module + "/internal/expiry"
+	backoffs      = module + "/internal/backoff"
 	downgrade     = module + "/internal/downgrade"
 	takeovers     = module + "/internal/takeover"
 	queues        = module + "/internal/queue"
@@ -216,7 +218,7 @@ var rules = map[string]rule{
 		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {
-		may:     []string{fencing, recipes, zk, ctxerr, lookup, zkpath, ownerlabel, protocol, nodes, records, queues, candidacy},
+		may:     []string{fencing, recipes, zk, ctxerr, lookup, zkpath, backoffs, ownerlabel, protocol, nodes, records, queues, candidacy},
 		tools:   append(tools, recipetest),
 		because: "recipes contains the code that an election shares with a lock, and describes nodes by the ZooKeeper client's types",
 	},
@@ -235,10 +237,18 @@ var rules = map[string]rule{
 		tools:   tools,
 		because: "the leader of an election runs the activations, and a record has the last one",
 	},
+	assignment: {
+		may:     []string{fencing, recipes, election, group, zk, zkpath, backoffs, engineClient, nodes, records, views, queues},
+		tools:   append(tools, epoch),
+		because: "a partition is a queue, the members are a group, and the leader of an election decides who queues",
+	},
 	barriers: {
 		may:     []string{recipes, zk, ctxerr, zkpath, nodes, records, views, registrations},
 		tools:   append(tools, queues),
 		because: "recipes contains the registration of a member and the node that all members follow; of the ZooKeeper client it needs the Stat and two refusals",
+	},
+	backoffs: {
+		because: "how long to wait after a failure is arithmetic",
 	},
 	nodes: {
 		may:     []string{zk, recipes, protocol, session, sentinel, zkpath, engineClient},

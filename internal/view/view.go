@@ -60,6 +60,9 @@ func (v *View) Sync(ctx context.Context) error {
 // Ended returns why the session is over, nil if it is not. After that the View shows nothing more.
 func (v *View) Ended() error { return v.session.Ended() }
 
+// Bell returns a channel that receives a value when anything that was read may have changed. Wait receives it, too.
+func (v *View) Bell() <-chan struct{} { return v.bell }
+
 // Wait waits until anything that was read may have changed. It returns at most once in T/48, so
 // that a burst of changes is read in few rounds. Its error is ctx's, or the reason for the
 // end of the session.

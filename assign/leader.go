@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assign
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/group"
+	"github.com/lockkeeper/lockkeeper/internal/backoff"
+	"github.com/lockkeeper/lockkeeper/internal/client"
+	"github.com/lockkeeper/lockkeeper/internal/record"
+	"github.com/lockkeeper/lockkeeper/internal/view"
+)
+
+// A leader writes the records of all members during one term. What it knows, it has read in this term.
+type leader struct {
+	*Assign
+	term    *election.Term
+	view    *view.View // of the records
+	backoff backoff.Backoff
+	census  *census
+
+	known      bool // the partitions and the members were read
+	partitions []string
+	due        time.Time // when the assignment is computed; zero if nothing has changed
+}
+
+// lead is the work of a term, until ctx is done.
+func (a *Assign) lead(ctx context.Context, term *election.Term) error {
+	if err := a.shares.Create(ctx, nil); err != nil {
+		return ended(ctx, err)
+	}
+	v, err := view.New(ctx, a.shares)
+	if err != nil {
+		return ended(ctx, err)
+	}
+	defer v.Close()
+	l := &leader{Assign: a, term: term, view: v, backoff: a.opts.backoff(), census: newCensus()}
+	ctx, cancel := context.WithCancel(ctx)
+	var sources sync.WaitGroup
+	defer sources.Wait()
+	defer cancel()
+	members := newest(ctx, &sources, a.members.Observe(ctx))
+	partitions := newest(ctx, &sources, a.sets(ctx))
+	return ended(ctx, l.run(ctx, members, partitions))
+}
+
+// ended returns nil in place of an error that the end of ctx caused.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (l *leader) run(ctx context.Context, members <-chan read[group.Change], partitions <-chan read[[]string]) error {
+	var now read[group.Change]
+	var set read[[]string]
+	haveMembers, haveSet := false, false
+	for {
+		var timer <-chan time.Time
+		if haveMembers && haveSet && !l.due.IsZero() {
+			timer = time.After(time.Until(l.due))
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case now = <-members:
+			if err = now.err; err == nil {
+				for id, reason := range l.census.update(now.value.Members) {
+					l.opts.Logger.Error("member of an assignment has invalid metadata", "path", l.Path(), "member", id, "error", reason)
+				}
+			}
+			haveMembers = true
+			l.changed()
+		case set = <-partitions:
+			err, l.partitions, haveSet = set.err, set.value, true
+			l.changed()
+		case <-l.view.Bell():
+			l.changed()
+		case <-timer:
+			err = l.assign(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// changed schedules the next assignment, RebalanceWait after the first change.
+func (l *leader) changed() { l.dueBy(time.Now().Add(l.opts.RebalanceWait)) }
+
+func (l *leader) dueBy(at time.Time) {
+	if l.due.IsZero() || at.Before(l.due) {
+		l.due = at
+	}
+}
+
+// assign computes the assignment from what is stored, and writes the records that differ. Its error is that the records cannot be read. A result that
+// cannot be used, and a write that failed, are logged and repeated after a back-off.
+func (l *leader) assign(ctx context.Context) error {
+	began := time.Now()
+	l.due = time.Time{}
+	// A transaction of this client notifies its watches before its answer arrives: what is read is not older than the last write.
+	records, err := readShares(ctx, l.view)
+	if err != nil {
+		return err
+	}
+	in, next := l.census.input(l.partitions, records, began)
+	if !next.IsZero() {
+		l.dueBy(next)
+	}
+	if len(in.Members) == 0 {
+		return nil // this member is about to register
+	}
+	if err = l.write(ctx, in, records); err == nil || ctx.Err() != nil {
+		l.backoff.Succeeded()
+		return nil
+	}
+	pause := l.backoff.Failed(0)
+	l.opts.Logger.Error("partitions were not assigned", "path", l.Path(), "member", l.opts.ID, "again_in", pause, "error", err)
+	l.dueBy(time.Now().Add(pause))
+	return nil
+}
+
+// write computes the assignment, and writes the records that differ in one transaction with a check that the term lasts.
+func (l *leader) write(ctx context.Context, in Input, records stored) error {
+	assigned, err := l.opts.assignment(in)
+	if err != nil {
+		return err
+	}
+	ops, err := changes(l.path+"/assigned", l.term.Token(), records, l.census.records(in, assigned), client.Of(l.client).ACL())
+	if err != nil || len(ops) == 0 {
+		return err
+	}
+	_, err = l.term.Commit(ctx, ops...)
+	return err
+}
+
+// sets yields the partitions, and then each change. It yields nothing while the node has none, or other data: then the records stay as they are.
+func (a *Assign) sets(ctx context.Context) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		for {
+			s, changed, err := a.set.Watch(ctx)
+			switch {
+			case record.IsForeign(err):
+				a.opts.Logger.Error("partitions cannot be read", "path", a.set.Path(), "error", err)
+			case err != nil || s.Partitions != nil:
+				if !yield(s.Partitions, err) || err != nil {
+					return
+				}
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// A read is a value that was read, or why it could not be read.
+type read[T any] struct {
+	value T
+	err   error
+}
+
+// newest reads a sequence on a goroutine of group, until ctx is done. The channel has the newest value that was not received.
+func newest[T any](ctx context.Context, group *sync.WaitGroup, all iter.Seq2[T, error]) <-chan read[T] {
+	values := make(chan read[T], 1)
+	group.Go(func() {
+		for value, err := range all {
+			select {
+			case <-values: // not received, and older
+			default:
+			}
+			values <- read[T]{value, err}
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	})
+	return values
+}
