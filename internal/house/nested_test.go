@@ -129,7 +129,7 @@ var nested = map[string]rule{
 		because: "a checker shares no code with the code that it checks",
 	},
 	proof + "/simulation": {
-		may:     []string{fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, guardian, zktest, history, tuning},
+		may:     []string{fencing, recipes, lock, election, epoch, group, scheduling, barriers, assignment, leases, guardian, zktest, history, tuning},
 		tools:   []string{checker},
 		because: "it runs the product against the in-process server, and its tests pass the histories to the checker",
 	},
@@ -145,7 +145,7 @@ var nested = map[string]rule{
 		because: "it represents a user's resource, which checks tokens and is independent of ZooKeeper",
 	},
 	worker: {
-		may:     []string{fencing, recipes, group, lock, election, scheduling, barriers, client, history, clock, register, attempt},
+		may:     []string{fencing, recipes, group, lock, election, scheduling, barriers, assignment, client, history, clock, register, attempt},
 		tools:   []string{zktest, verdict},
 		because: "it contends as a user's program does, and is independent of the faults",
 	},

@@ -4,6 +4,7 @@ package history_test
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -85,8 +86,12 @@ func TestWriteOfNodeBesidePathIsAnEvent(t *testing.T) {
 		"/l-last":     {`{"activation":"2026-11-22T18:00:01+01:00","token":"7"}`, history.Event{Kind: history.Stored, Token: 7, Text: "2026-11-22T17:00:01Z"}},
 		"/l-value":    {`{"token":"7","value":"161","draining":true}`, history.Event{Kind: history.Proclaimed, Token: 7, Write: 161, Text: "draining"}},
 		"/l-handover": {`{"token":"7","target":"n","owner":"x"}`, history.Event{Kind: history.HandedOver, Token: 7, Text: "n"}},
+		"/l/assigned/a": {
+			`{"token":"7","partitions":["p","q"],"weight":1}`,
+			history.Event{Kind: history.Assigned, Path: "/l/leader", Token: 7, Text: "p q"},
+		},
 	} {
-		want.e.Node, want.e.Path = node, "/l"
+		want.e.Node, want.e.Path = node, cmp.Or(want.e.Path, "/l")
 		got, ok, err := history.Written(history.Event{Node: node}, []byte(want.data))
 		require.NoError(t, err)
 		require.True(t, ok, node)

@@ -73,6 +73,16 @@ var (
 	// Stored is the write of an activation, as the ensemble committed it: Path, Node, Zxid, Token, Text [Session].
 	Stored = kind("stored", path, node, zxid, text)
 
+	// Working is recorded when a contender begins the work of a partition that it owns: Contender, Path, Token.
+	Working = kind("working", contender, path, token)
+	// Worked is recorded when that work returns: Contender, Path, Token [Cause]. Cause is the reason for the end of the claim, missing
+	// while it is held.
+	Worked = kind("worked", contender, path, token)
+	// Assigned is the record of a member's partitions, as the ensemble committed it: Path, Node, Zxid, Token [Session, Text]. Path is
+	// the election's of the leaders, Token the term's in which it was written, and Text contains the partitions, separated by spaces.
+	// Session is missing where an operator wrote it.
+	Assigned = kind("assigned", path, node, zxid)
+
 	// Fenced is recorded before a contender states that a former holder, which did not release, can do no harm any more:
 	// Contender, Path, Token. Token is the former holder's.
 	Fenced = kind("fenced", contender, path, token)

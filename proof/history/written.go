@@ -18,6 +18,7 @@ type nodeText struct {
 	Value      string
 	Draining   bool
 	Target     string
+	Partitions []string
 }
 
 // writings has, by the suffix of such a node, what a write of it means. The functions report whether it is an event.
@@ -35,6 +36,10 @@ var writings = map[string]func(e *Event, text nodeText) bool{
 		e.Write, e.Text = Shown(text.Value, text.Draining)
 		return text.Token != 0
 	},
+	"/assigned/": func(e *Event, text nodeText) bool {
+		e.Kind, e.Path, e.Text = Assigned, e.Path+"/leader", strings.Join(text.Partitions, " ")
+		return text.Partitions != nil
+	},
 	"-handover": func(e *Event, text nodeText) bool {
 		e.Kind, e.Text = HandedOver, text.Target
 		return text.Token != 0
@@ -42,11 +47,14 @@ var writings = map[string]func(e *Event, text nodeText) bool{
 }
 
 // Written returns the event of a write of a node beside a path: the limit of a semaphore, an activation of a schedule, what a leader
-// publishes, or its hand-over. e is what is known of the write. Written parses the node independently of the recipes. ok is false
+// publishes, its hand-over, or what it assigns to a member. e is what is known of the write. Written parses the node independently of the recipes. ok is false
 // for every other node, and for an empty one. It returns an error if the node has an unknown format.
 func Written(e Event, data []byte) (_ Event, ok bool, err error) {
 	for suffix, complete := range writings {
 		path, is := strings.CutSuffix(e.Node, suffix)
+		if strings.HasSuffix(suffix, "/") { // and the name of a member
+			path, _, is = strings.Cut(e.Node, suffix)
+		}
 		if !is || len(data) == 0 {
 			continue
 		}

@@ -29,6 +29,8 @@ func TestNoCutAtAnyFrameBreaksPromiseOfSchedules(t *testing.T) {
 	cutScenarios(t, ScheduleScenarios, secondCuts[:1])
 }
 
+func TestNoCutAtAnyFrameBreaksPromiseOfAssignments(t *testing.T) { cutFewer(t, AssignScenarios) }
+
 func TestNoCutAtAnyFrameBreaksPromiseOfHandOverAndPriority(t *testing.T) {
 	cutScenarios(t, HandOverScenarios, secondCuts[:1])
 }

@@ -26,7 +26,7 @@
 // The seed also draws the heartbeat period (from T/12 to 3T/10), the number of ticks in T (from 2 to 16), and the latency of
 // frames: "beat" and "away" in a plan's text. In one plan of 64, c0 also holds 200 locks, more than one heartbeat checks. In one
 // of eight ("watches"), a client needs several packets to set its watches again after a reconnection, which fails between two of
-// them. In one of 32 ("keeper"), each connection begins another session, as in ClickHouse Keeper. For 24 plans there is one lease
+// them. In one of nine, processes are members that divide partitions. In one of 32 ("keeper"), each connection begins another session, as in ClickHouse Keeper. For 24 plans there is one lease
 // plan (NewLeasePlan), with two or three replicas of a lock service, three callers that repeat, duplicate and abandon requests on
 // a clock slower by 1/64, and clients of the library in the same queues.
 //

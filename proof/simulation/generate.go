@@ -63,13 +63,16 @@ func draw(seed uint64, leases bool) Plan {
 		stream(3).leases()
 	}
 	if stream(7); !leases && g.IntN(8) == 0 {
-		g.lockDelay() // which readers, permits, slots and requests for several locks cannot have
+		g.lockDelay() // which readers, permits, slots, requests for several locks and partitions cannot have
 	} else {
 		stream(4).readWrite()
 		stream(5).permits()
 		stream(16).slots()
 		stream(6).several()
 		stream(14).severalKinds()
+		if stream(17); !leases && g.IntN(8) == 0 {
+			g.partitions()
+		}
 	}
 	stream(8).nested()
 	stream(9).watches()
@@ -133,6 +136,19 @@ func (g *generator) simultaneous() {
 		}
 	}
 	g.plan.Paths = append(slices.Clone(g.plan.Paths), paths...)
+}
+
+// partitions makes some processes members of an assignment, again and again.
+func (g *generator) partitions() {
+	const worker = 20 // so that no other has its number
+	t := g.plan.Timeout
+	for process := range g.plan.Processes {
+		for at := g.between(0, t); at < g.plan.Length; at += g.between(t/64, 2*t) {
+			stopping, lasts := pick(g, 0, g.between(0, t/8), g.between(t/4, t)), g.between(t/4, 6*t)
+			g.add(at, fmt.Sprintf("c%d.%d", process, worker), "own %s %v %v", g.plan.Paths[0], stopping, lasts)
+			at += lasts
+		}
+	}
 }
 
 // worker adds the operations of one worker. Most hold for a moment, and some for longer than a session timeout.

@@ -21,6 +21,8 @@ const (
 	delayedPath   = root + worker.DelayedNode
 	doublePath    = root + worker.DoubleNode
 	slotsPath     = root + worker.SlotsNode
+
+	assignmentPath = root + worker.AssignmentNode
 )
 
 // lockDelay returns the path on which the contenders have a lock-delay, and the delay.
@@ -50,21 +52,23 @@ func (o *Options) addRecipes(spec *worker.Spec) {
 	}
 }
 
-// leftOfRecipes returns the nodes of members of the group and of the double barrier, of candidates for schedules, of contenders for
-// the path with a lock-delay and for slots, and of the slots' numbers.
+// leftOfRecipes returns the nodes of members of the group, of the assignment and of the double barrier, of candidates for schedules, of
+// contenders for partitions, for the path with a lock-delay and for slots, and of the slots' numbers.
 func (o *operator) leftOfRecipes(ctx context.Context) (left []string, err error) {
-	var schedules []string
+	var queues []string
 	err = o.do(ctx, func(conn *zk.Conn) error {
 		if _, err := conn.Sync("/"); err != nil {
 			return err
 		}
-		left, schedules = nil, nil
-		members, err := queue(conn, groupPath)
-		if err != nil {
-			return err
-		}
-		for _, id := range members {
-			left = append(left, groupPath+"/"+id)
+		left = nil
+		for _, parent := range []string{groupPath, assignmentPath + "/members"} {
+			members, err := queue(conn, parent)
+			if err != nil {
+				return err
+			}
+			for _, id := range members {
+				left = append(left, parent+"/"+id)
+			}
 		}
 		inRounds, err := membersOfRounds(conn)
 		if err != nil {
@@ -78,16 +82,22 @@ func (o *operator) leftOfRecipes(ctx context.Context) (left []string, err error)
 		for _, number := range numbers {
 			left = append(left, slotsPath+"-limit/"+number)
 		}
-		names, err := queue(conn, schedulesPath)
-		for _, name := range names {
-			schedules = append(schedules, schedulesPath+"/"+name)
+		queues = []string{assignmentPath + "/leader"}
+		for _, parent := range []string{schedulesPath, assignmentPath + "/owned"} {
+			names, err := queue(conn, parent)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				queues = append(queues, parent+"/"+name)
+			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	contenders, err := o.leftNodes(ctx, append(schedules, delayedPath, slotsPath))
+	contenders, err := o.leftNodes(ctx, append(queues, delayedPath, slotsPath))
 	return append(left, contenders...), err
 }
 

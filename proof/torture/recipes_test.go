@@ -95,6 +95,9 @@ func TestNodesOfMembersAndCandidatesCountAsLeft(t *testing.T) {
 			root, groupPath, groupPath + "/c1", schedulesPath, schedulesPath + "/0", schedulesPath + "/0/1-lock-0000000000", schedulesPath + "/0-last",
 			delayedPath, delayedPath + "/2-lock-0000000000",
 			doublePath, doublePath + "/state", doublePath + "/1-1", doublePath + "/1-1/m",
+			assignmentPath, assignmentPath + "/set", assignmentPath + "/members", assignmentPath + "/members/c1",
+			assignmentPath + "/leader", assignmentPath + "/leader/3-lock-0000000000", assignmentPath + "/owned", assignmentPath + "/owned/0",
+			assignmentPath + "/owned/0/4-lock-0000000000", assignmentPath + "/assigned", assignmentPath + "/assigned/c1",
 		} {
 			if _, err := conn.Create(node, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 				return err
@@ -104,7 +107,10 @@ func TestNodesOfMembersAndCandidatesCountAsLeft(t *testing.T) {
 	}))
 	left, err = o.leftOfRecipes(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{groupPath + "/c1", doublePath + "/1-1/m", schedulesPath + "/0/1-lock-0000000000", delayedPath + "/2-lock-0000000000"}, left)
+	require.Equal(t, []string{
+		groupPath + "/c1", assignmentPath + "/members/c1", doublePath + "/1-1/m", assignmentPath + "/leader/3-lock-0000000000",
+		schedulesPath + "/0/1-lock-0000000000", assignmentPath + "/owned/0/4-lock-0000000000", delayedPath + "/2-lock-0000000000",
+	}, left)
 }
 
 func TestValuesAndHandOversAreInTheCommitOrder(t *testing.T) {

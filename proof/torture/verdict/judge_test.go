@@ -344,6 +344,7 @@ func TestEachRecipeIsCounted(t *testing.T) {
 		{Kind: history.Listed},
 		{Kind: history.Ran},
 		{Kind: history.Ran},
+		{Kind: history.Working},
 		{Kind: history.Proclaimed},
 		{Kind: history.HandedOver},
 		{Kind: history.Observed},
@@ -357,7 +358,7 @@ func TestEachRecipeIsCounted(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{
-		"lock": 2, "election": 1, "reader": 1, "writer": 2, "downgrade": 1, "permits": 2, "several locks": 1, "nested lock": 1, "schedule": 2,
+		"lock": 2, "election": 1, "reader": 1, "writer": 2, "downgrade": 1, "permits": 2, "several locks": 1, "nested lock": 1, "schedule": 2, "partition": 1,
 		"group": 1, "published value": 1, "hand-over": 1, "observer": 1, "takeover": 1, "barrier": 1, "double barrier": 1, "slot": 1,
 	}, exercised(events))
 	require.Len(t, exercised(events), len(recipes), "each recipe was exercised")

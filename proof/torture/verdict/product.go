@@ -14,7 +14,7 @@ import (
 // Product lists the folders and files at the root of the repository from which the processes of a run are built. A run records
 // their Git hashes: a commit that is made again has another hash, its folders keep theirs.
 var Product = []string{
-	"barrier", "cmd", "election", "epoch", "fencing", "go.mod", "group", "internal", "lock", "recipes", "schedule", "service",
+	"assign", "barrier", "cmd", "election", "epoch", "fencing", "go.mod", "group", "internal", "lock", "recipes", "schedule", "service",
 	"trace", "zktest",
 }
 

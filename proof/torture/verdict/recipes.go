@@ -27,6 +27,7 @@ var recipes = []recipe{
 	{name: "hand-over", counts: history.HandedOver},
 	{"group", history.Listed, "the contenders list no members", []check.Rule{check.TrueListing}},
 	{"schedule", history.Ran, "the contenders run no schedule", []check.Rule{check.ActivationOnce}},
+	{"partition", history.Working, "the contenders own no partitions", []check.Rule{check.OwnedWork, check.AssignedByLeader}},
 	{"permits", "", "the contenders use no semaphore", []check.Rule{check.PermitsWithinLimit}},
 	{"slot", "", "the contenders use no slots", []check.Rule{check.OneNumber}},
 	{"several locks", "", "the contenders request no several locks together", []check.Rule{check.AllOrNothing}},

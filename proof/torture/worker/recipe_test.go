@@ -32,7 +32,7 @@ func startRecipes(t *testing.T) (servers *zktest.Ensemble, out *eventBuffer, in 
 	spec, err := json.Marshal(Spec{
 		Name: "c1.1", Servers: servers.Addrs(), Paths: paths, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began,
 		First: 1, Clients: 16, Register: registersOf(t).Addr(), Seed: 1,
-		Several: paths, Permits: paths[1:2], ReadWrite: paths[2:], Group: "/members", Schedules: "/schedules", Elections: paths,
+		Several: paths, Permits: paths[1:2], ReadWrite: paths[2:], Group: "/members", Schedules: "/schedules", Assignment: "/assignment", Elections: paths,
 		Barrier: "/barrier", SetsBarrier: true, Double: "/double", DoubleSize: 1,
 		Slots: "/slots", ResizesSlots: true,
 	})
@@ -57,6 +57,7 @@ func TestWorkerExercisesEveryRecipe(t *testing.T) {
 		is["downgrade"] = len(out.events(t, history.Downgrading)) > 0
 		is["group"] = len(out.events(t, history.Listed)) > 0
 		is["schedule"] = len(out.events(t, history.Ran)) > 0
+		is["partition"] = len(out.events(t, history.Worked)) > 0
 		for _, e := range out.events(t, history.Observed) {
 			is["observer"] = true
 			is["published value"] = is["published value"] || e.Write > 0

@@ -64,6 +64,9 @@ type Spec struct {
 	// Schedules is the parent of schedules of which the process is a replica, one after the other, empty for none.
 	Schedules string `json:"schedules,omitempty"`
 
+	// Assignment is the path of an assignment of which the process is a member, empty for none.
+	Assignment string `json:"assignment,omitempty"`
+
 	// Tokenless reports whether the library has no tokens. The instant of the grant, by the contender's clock, replaces them in
 	// the history and in the registers, so that stale writes can be recognised. This works only within a run: a real resource
 	// could not check such instants.
@@ -80,6 +83,8 @@ const (
 	DelayedNode   = "/delayed"
 	SlotsNode     = "/slots"
 	DoubleNode    = "/double"
+
+	AssignmentNode = "/assignment"
 )
 
 // Exercise has the process exercise all recipes: on some of its paths and on nodes below root, together with other processes that
@@ -88,6 +93,7 @@ const (
 func (s *Spec) Exercise(root string, paths []string, withSessions int) {
 	s.Several, s.Permits, s.ReadWrite, s.Elections = paths, paths[1:2], paths[2:], paths
 	s.Group, s.Schedules, s.Delayed = root+GroupNode, root+SchedulesNode, root+DelayedNode
+	s.Assignment = root + AssignmentNode
 	isFirst := strings.HasPrefix(s.Name, "c1.")
 	s.Slots, s.ResizesSlots = root+SlotsNode, isFirst
 	s.Barrier, s.SetsBarrier = root+"/barrier", isFirst
