@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Controller assigns partitions to brokers, as Kafka's controller does. The brokers join a group, and elect one of them as the
-// controller. Its term gets an epoch, and each assignment is written in one transaction with a check of that epoch. This
-// command freezes the controller and shows that its stale write is rejected:
+// Controller divides partitions among brokers, as Kafka's controller does. Brokers join, one of them is elected and assigns the
+// partitions, and each move of a partition gives it a new leader epoch. This command freezes a broker and shows that its stale write
+// to a partition is rejected:
 //
 //	go run ./controller -freeze
 //
-// controller.go is the whole controller; a program calls run from its main function. assignment.go has the node that it
-// writes. main.go and package demo are not part of the example: they start several brokers and freeze the controller.
+// controller.go is the whole broker; a program calls run from its main function. partition.go has the nodes that it
+// writes. main.go and package demo are not part of the example: they start several brokers and freeze one.
 package main
 
 import (
@@ -16,91 +16,74 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/assign"
 	"github.com/lockkeeper/lockkeeper/epoch"
-	"github.com/lockkeeper/lockkeeper/group"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// run campaigns under a name until ctx is done, and assigns partitions during each term.
+// run is a broker until ctx is done. It leads the partitions that it is assigned.
 func run(ctx context.Context, name string, servers []string, timeout time.Duration) error {
 	client, err := recipes.Connect(ctx, servers, &recipes.Options{SessionTimeout: timeout, Owner: name})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	brokers, err := group.New(client, "/brokers", nil)
+	partitions, err := assign.New(client, "/topic", &assign.Options{
+		ID: name, Partitions: []string{"topic-0", "topic-1", "topic-2", "topic-3", "topic-4", "topic-5"},
+		RebalanceWait: timeout / 8, RejoinWait: timeout / 8, // a demo does not wait for brokers that restart
+		RetryBackoff: timeout / 8,
+	})
 	if err != nil {
 		return err
 	}
-	if _, err := brokers.Join(ctx, name, nil); err != nil { // until the client is closed
-		return err
-	}
-	controllers, err := election.New(client, "/election/controller", nil)
-	if err != nil {
-		return err
-	}
-	epochs, err := epoch.New(client, "/controller-epoch", nil)
-	if err != nil {
-		return err
-	}
-	node, err := recipes.NewNode(client, assignmentPath)
-	if err != nil {
-		return err
-	}
-	c := &controller{brokers: brokers, epochs: epochs, assignment: node}
-	return controllers.Run(ctx, c.control)
+	b := &broker{client}
+	return partitions.Run(ctx, b.lead)
 }
 
-// A controller is a broker that assigns the partitions while it leads.
-type controller struct {
-	brokers    *group.Group // the running brokers
-	epochs     *epoch.Epochs
-	assignment *recipes.Node
-}
+// A broker leads partitions.
+type broker struct{ client *recipes.Client }
 
-// control is one term. ctx is done when the term is lost or the process ends.
-func (c *controller) control(ctx context.Context, term *election.Term) error {
-	mine, err := c.epochs.Claim(ctx, term.Claim)
+// lead is the work of one partition. ctx is done when the partition moves, its claim is lost, or the process ends.
+func (b *broker) lead(ctx context.Context, o *assign.Ownership) error {
+	epochs, err := epoch.New(b.client, "/epochs/"+o.Partition(), nil)
 	if err != nil {
 		return err
 	}
-	// Read after the claim: before it, the previous controller could still write.
-	last, version, err := c.read(ctx)
+	mine, err := epochs.Claim(ctx, o.Claim)
 	if err != nil {
 		return err
 	}
-	slog.Info("leading", "epoch", mine.Number(), "generation", last.Generation, "written_in", last.Epoch)
+	node, err := recipes.NewNode(b.client, path(o.Partition()))
+	if err != nil {
+		return err
+	}
+	if err := node.Create(ctx, []byte(`{}`)); err != nil { // unless it exists
+		return err
+	}
+	// Read after the claim: before it, the previous leader could still write.
+	last, version, err := read(ctx, node)
+	if err != nil {
+		return err
+	}
+	leaderEpoch := int32(mine.Number()) // as Kafka's: it is dense, where a token would overflow it
+	slog.Info("leading", "partition", o.Partition(), "epoch", leaderEpoch, "generation", last.Generation, "written_in", last.LeaderEpoch)
 	for ctx.Err() == nil {
-		next, err := c.plan(ctx, mine.Number(), last)
-		if err != nil {
+		next := state{LeaderEpoch: leaderEpoch, Generation: last.Generation + 1}
+		slog.Info("started", "partition", o.Partition(), "generation", next.Generation)
+		time.Sleep(400 * time.Millisecond) // like much real work, it does not check ctx until it has finished
+		if err := b.write(ctx, o.Partition(), mine, next, version); err != nil {
 			return err
-		}
-		if err := c.write(ctx, mine, next, version); err != nil {
-			return err // if the term was lost, Run campaigns again
 		}
 		last, version = next, version+1
 	}
-	return context.Cause(ctx)
+	return nil
 }
 
-// plan distributes the partitions over the running brokers. Like much real work, it does not check ctx until it has
-// finished.
-func (c *controller) plan(ctx context.Context, epoch int64, last assignment) (assignment, error) {
-	brokers, err := c.brokers.Members(ctx)
-	if err != nil {
-		return assignment{}, err
-	}
-	slog.Info("started", "generation", last.Generation+1)
-	time.Sleep(400 * time.Millisecond)
-	return distribute(brokers.Members, epoch, last.Generation+1), nil
-}
-
-// write writes an assignment, unless a newer controller has claimed an epoch. The process may have been paused since it
-// last checked ctx, so only the check in ZooKeeper's transaction decides. The end of the term does not cancel a write that
+// write writes the state of a partition, unless a newer leader has claimed an epoch. The process may have been paused since it
+// last checked ctx, so only the check in ZooKeeper's transaction decides. The end of the ownership does not cancel a write that
 // has begun: ZooKeeper decides about that write, too.
-func (c *controller) write(ctx context.Context, mine *epoch.Epoch, next assignment, version int32) error {
-	request, err := next.request(version)
+func (b *broker) write(ctx context.Context, partition string, mine *epoch.Epoch, next state, version int32) error {
+	request, err := next.request(path(partition), version)
 	if err != nil {
 		return err
 	}
@@ -108,13 +91,12 @@ func (c *controller) write(ctx context.Context, mine *epoch.Epoch, next assignme
 	var stale *epoch.StaleError
 	switch {
 	case errors.As(err, &stale):
-		current, _, _ := c.read(context.WithoutCancel(ctx)) // for the log
-		slog.Warn("stale write rejected", "generation", next.Generation, "epoch", stale.Epoch, "newest", stale.Newest.Number,
-			"controller", stale.Newest.Owner, "written_in", current.Epoch)
+		slog.Warn("stale write rejected", "partition", partition, "generation", next.Generation, "epoch", stale.Epoch,
+			"newest", stale.Newest.Number, "broker", stale.Newest.Owner)
 		return err
 	case err != nil:
 		return err
 	}
-	slog.Info("written", "generation", next.Generation, "epoch", mine.Number(), "partitions", next.Partitions)
+	slog.Info("written", "partition", partition, "generation", next.Generation, "epoch", next.LeaderEpoch)
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/examples/internal/demo"
 )
 
-// main runs several brokers and freezes the controller. The example is controller.go.
+// main runs several brokers and freezes one. The example is controller.go.
 func main() {
-	demo.Main("Brokers elect a controller, which assigns partitions in ZooKeeper. Each write is checked against its epoch.",
+	demo.Main("Brokers divide partitions. Each write to a partition is checked against its leader epoch.",
 		func(ctx context.Context, p *demo.Process) error { return run(ctx, p.Name, p.Servers, p.SessionTimeout) })
 }

@@ -3,8 +3,8 @@
 // Package demo runs an example in several worker processes against a ZooKeeper server in the process that supervises them,
 // and freezes the leader on request. An example does not depend on it: read the example first.
 //
-// The supervisor follows the worker processes by the messages that they log with [log/slog]: "leading" for a new leader,
-// "started" before a write is prepared, then "written" or "stale write rejected".
+// The supervisor follows the worker processes by the messages that they log with [log/slog]: "leading" for a new leader, of
+// which an example can have several, "started" before a write is prepared, then "written" or "stale write rejected".
 package demo
 
 import (

@@ -196,6 +196,9 @@ func (s *supervisor) script(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no stale write was rejected within %v", limit))
 	defer cancel()
 	var first string // the process that is frozen
+	var frozen time.Time
+	pending := ""   // the attributes of the write that it has started: another one of its writes may have been accepted before
+	successor := "" // the process that led after the session of the first had expired
 	writes := 0
 	for {
 		select {
@@ -206,24 +209,28 @@ func (s *supervisor) script(ctx context.Context) error {
 				return errors.New("all worker processes have ended")
 			}
 			s.handle(r)
+			if r.message == leading && first != "" && time.Since(frozen) > sessionTimeout {
+				successor = r.process
+			}
 			switch {
 			case first == "" && r.message == written:
 				writes++
-			case first == "" && r.message == started && writes >= 2:
+			case first == "" && r.message == started && r.process == s.leader && writes >= 2:
 				first, writes = r.process, 0
+				frozen, pending = time.Now(), r.attributes+" "
 				if err := s.freeze(); err != nil {
 					return err
 				}
-			case first != "" && !s.thawed && r.process != first && r.message == written:
+			case first != "" && !s.thawed && r.process == successor && r.message == written:
 				if writes++; writes < 2 {
 					continue
 				}
 				if err := s.thaw(); err != nil {
 					return err
 				}
-			case s.thawed && r.process == first && r.message == written:
+			case s.thawed && r.process == first && r.message == written && strings.HasPrefix(r.attributes, pending):
 				return fmt.Errorf("the stale write of %s was accepted", first)
-			case s.thawed && r.process == first && r.message == rejected:
+			case s.thawed && r.process == first && r.message == rejected && strings.HasPrefix(r.attributes, pending):
 				fmt.Printf("\nok: %s was frozen, another process led and wrote, and the stale write of %s was rejected\n", first, first)
 				return nil
 			}
