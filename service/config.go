@@ -24,9 +24,9 @@ type Config struct {
 	// Listen is the address to serve on. The default is 127.0.0.1:8080.
 	Listen string
 
-	// Dev runs an ensemble in memory, and gives every caller the permission to do everything: for
-	// development, on a loopback address only. The fields that concern ZooKeeper, credentials and keys must
-	// then be empty.
+	// Dev gives every caller the permission to do everything, and runs an ensemble in memory if Servers is empty:
+	// for development, on a loopback address only. Servers must be on loopback addresses, too, and the fields that
+	// concern credentials and keys must be empty.
 	Dev bool
 
 	// Servers of the ensemble: host:port each, or a connect string.
@@ -125,14 +125,31 @@ func (c *Config) Check() error {
 }
 
 func (c *Config) checkDev(host string) error {
-	address, err := netip.ParseAddr(host)
-	if host != "localhost" && (err != nil || !address.IsLoopback()) {
+	if !isLoopback(host) {
 		return fmt.Errorf("listen %s may be reachable from other machines: the development mode knows no credentials, and serves a loopback address only", c.Listen)
 	}
-	if len(c.Servers) > 0 || c.Principals != "" || c.TokenKeys != "" || c.ZooKeeperAuth != "" || c.ZooKeeperTLS != nil || c.TLSCert != "" {
-		return errors.New("the development mode takes neither servers nor credentials, keys and certificates")
+	if c.Principals != "" || c.TokenKeys != "" || c.ZooKeeperAuth != "" || c.ZooKeeperTLS != nil || c.TLSCert != "" {
+		return errors.New("the development mode takes no credentials, keys and certificates")
+	}
+	if len(c.Servers) == 0 {
+		return nil
+	}
+	servers, _, err := connectstring.Parse(c.Servers)
+	if err != nil {
+		return err
+	}
+	for _, server := range servers {
+		if host, _, err := net.SplitHostPort(server); err != nil || !isLoopback(host) {
+			return fmt.Errorf("server %s is not on a loopback address: the development mode gives every caller its locks", server)
+		}
 	}
 	return nil
+}
+
+// isLoopback reports whether host is a loopback address or "localhost". It does not resolve names.
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
 // withDefaults returns a copy in which fields that have a default are set.

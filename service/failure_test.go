@@ -175,6 +175,8 @@ func TestConfigurationThatIsNotSafeIsRefused(t *testing.T) {
 	for want, c := range map[string]service.Config{
 		"loopback":            {Dev: true, Listen: "0.0.0.0:0"},
 		"development mode":    {Dev: true, Principals: principalsFile},
+		"not on a loopback":   {Dev: true, Servers: []string{"127.0.0.1:2181,192.0.2.1:2181"}},
+		"valid port":          {Dev: true, Servers: []string{"127.0.0.1:http"}},
 		"servers":             {Principals: principalsFile, TokenKeys: keysFile},
 		"without credentials": {Servers: []string{"127.0.0.1:1"}, TokenKeys: keysFile},
 		"all replicas":        {Servers: []string{"127.0.0.1:1"}, Principals: principalsFile},
@@ -235,4 +237,14 @@ func TestRunEndsInOrderBeforeItServes(t *testing.T) {
 		Listen: "127.0.0.1:0", Servers: []string{"127.0.0.1:1"}, Principals: principalsFile, TokenKeys: keysFile,
 	})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestDevelopmentModeHasItsLocksOnServersOfThisMachine(t *testing.T) {
+	t.Parallel()
+	e := zktest.Start(t, nil)
+	r := start(t, service.Config{Dev: true, Servers: e.Addrs()})
+	r.post("", "/v1/locks/team/orders/acquire", request("w1", "r1", "")).is(200, "")
+	namespaces, err := e.Children("/lockkeeper")
+	require.NoError(t, err)
+	require.Contains(t, namespaces, "team")
 }

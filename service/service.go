@@ -59,13 +59,16 @@ func Run(ctx context.Context, config Config) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	if c.Dev {
+		c.Logger.Warn("development mode: every caller may do everything")
+	}
+	if c.Dev && len(c.Servers) == 0 {
 		ensemble, err := zktest.Run(ctx, nil)
 		if err != nil {
 			return fmt.Errorf("start ZooKeeper in memory: %w", err)
 		}
 		defer func() { err = errors.Join(err, ensemble.Close()) }()
 		c.Servers = ensemble.Addrs()
-		c.Logger.Warn("development mode: state is in memory, and every caller may do everything")
+		c.Logger.Warn("all state is in memory")
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
 	if err != nil {

@@ -58,7 +58,7 @@ the file of the audit again.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&config.Dev, "dev", false, "keep all locks in memory, and let every caller do everything: for\ndevelopment, on a loopback address")
+	flags.BoolVar(&config.Dev, "dev", false, "let every caller do everything, and keep all locks in memory unless --servers\nnames servers of this machine: for development, on a loopback address")
 	flags.StringVar(&servers, "servers", "", "servers of the ensemble, `host:port,…[/chroot]` (default: the environment\nvariable "+serversVariable+")")
 	flags.StringVar(&config.Root, "root", "/lockkeeper", "`path` below which each namespace has a node")
 	flags.DurationVar(&config.SessionTimeout, "session-timeout", recipes.DefaultSessionTimeout, "timeout of the replica's own session; no lease depends on it")
