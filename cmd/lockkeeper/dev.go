@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockkeeper/lockkeeper/cmd/lockkeeper/internal/lab"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -29,10 +30,18 @@ persistence, and accepts every client.
 
 The first line that it prints is export LOCKKEEPER_SERVERS=host:port,… Paste it into another
 shell, whose commands then use these servers. dev serves until it is interrupted, even after the
-end of standard input, and exits with status 0 then.`,
-		Example: "  lockkeeper dev --servers 3",
-		Args:    noArguments,
+end of standard input, and exits with status 0 then.
+
+With --lab it also starts a lock service, three processes that contend for a lock, and a page that
+shows what each of them believes, has and writes while you disturb them: the second line has its
+address.`,
+		Example: "  lockkeeper dev --servers 3\n" +
+			"  lockkeeper dev --lab",
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if args.lab && !cmd.Flags().Changed("servers") {
+				args.servers = labServers
+			}
 			if err := args.check(); err != nil {
 				return usageErrorf("%w", err)
 			}
@@ -46,6 +55,8 @@ end of standard input, and exits with status 0 then.`,
 	flags.BoolVar(&args.ttl, "ttl-nodes", false, "allow nodes with a time to live, as extendedTypesEnabled does")
 	flags.DurationVar(&args.reap, "reap", time.Minute, "interval at which empty containers and expired TTL nodes are deleted")
 	flags.BoolVar(&args.faults, "faults", false, "read commands from standard input even if it is not a terminal, one per\nline: \"help\" lists them")
+	flags.BoolVar(&args.lab, "lab", false, "also serve a laboratory: contenders, faults and registers on a page, with 3\nservers unless --servers says otherwise")
+	flags.StringVar(&args.labListen, "lab-listen", "127.0.0.1:8090", "loopback `address` of the laboratory's page")
 	flags.BoolVar(&args.exposed, "expose", false, "allow --listen to take an address that other machines can reach")
 	return cmd
 }
@@ -59,6 +70,9 @@ type devArguments struct {
 	reap    time.Duration // the interval of deletions of empty containers and expired TTL nodes
 	faults  bool          // read commands from standard input even if it is not a terminal
 	exposed bool          // allow an address that other machines can reach
+
+	lab       bool   // serve a laboratory
+	labListen string // host:port of its page
 }
 
 func (a *devArguments) check() error {
@@ -80,6 +94,22 @@ func (a *devArguments) check() error {
 	if !a.exposed && !isLoopback(host) {
 		return fmt.Errorf("--listen %s may be reachable from other machines, and dev accepts every client: add --expose to allow it", a.listen)
 	}
+	if a.lab {
+		return a.checkLab()
+	}
+	return nil
+}
+
+func (a *devArguments) checkLab() error {
+	host, _, err := net.SplitHostPort(a.labListen)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--lab-listen %q is not host:port", a.labListen)
+	case !isLoopback(host):
+		return fmt.Errorf("--lab-listen %s may be reachable from other machines, and the page lets every caller act: choose a loopback address", a.labListen)
+	case labTicks*a.tick < time.Second:
+		return fmt.Errorf("--tick %v is too short for --lab: sessions of %d ticks must last a second", a.tick, labTicks)
+	}
 	return nil
 }
 
@@ -95,7 +125,7 @@ func isLoopback(host string) bool {
 
 // runDev executes the dev command.
 func runDev(ctx context.Context, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) error {
-	ensemble, err := zktest.Run(ctx, &zktest.Options{
+	opts := &zktest.Options{
 		Addr:    args.listen,
 		Servers: args.servers,
 		Tick:    args.tick,
@@ -104,7 +134,13 @@ func runDev(ctx context.Context, args *devArguments, stdin io.Reader, stdout, st
 		ContainerInterval: args.reap,
 
 		Logger: slog.New(slog.NewTextHandler(stderr, nil)),
-	})
+	}
+	var laboratory *lab.Lab
+	if args.lab {
+		laboratory = lab.New()
+		opts.OnCommit = laboratory.Committed
+	}
+	ensemble, err := zktest.Run(ctx, opts)
 	var network *net.OpError
 	switch {
 	case errors.As(err, &network):
@@ -112,19 +148,33 @@ func runDev(ctx context.Context, args *devArguments, stdin io.Reader, stdout, st
 	case err != nil:
 		return usageErrorf("%w", err)
 	}
-	return errors.Join(serve(ctx, ensemble, args, stdin, stdout, stderr), ensemble.Close())
+	err = announce(ensemble, args, stdin, stdout, stderr)
+	switch {
+	case err != nil:
+	case args.lab:
+		config := lab.Config{Ensemble: ensemble, Timeout: labTicks * args.tick, Listen: args.labListen}
+		rest := func(ctx context.Context) error { return serve(ctx, ensemble, args, stdin, stdout, stderr) }
+		err = serveLab(ctx, laboratory, config, rest, stdout, stderr)
+	default:
+		err = serve(ctx, ensemble, args, stdin, stdout, stderr)
+	}
+	return errors.Join(err, ensemble.Close())
 }
 
-// serve prints the servers' addresses, and executes commands from standard input, until
-// ctx ends. Its error is from a write to stdout.
-func serve(ctx context.Context, ensemble *zktest.Ensemble, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) error {
-	interactive := args.faults || isTerminal(stdin)
+// announce prints the servers' addresses. Its error is from a write to stdout.
+func announce(ensemble *zktest.Ensemble, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) error {
 	// An error of standard error is ignored: the address matters more.
-	_, _ = io.WriteString(stderr, warning(ensemble.Addrs(), args, interactive))
-	if _, err := fmt.Fprintf(stdout, "export %s=%s\n", serversVariable, strings.Join(ensemble.Addrs(), ",")); err != nil {
-		return err
-	}
-	if !interactive {
+	_, _ = io.WriteString(stderr, warning(ensemble.Addrs(), args, args.interactive(stdin)))
+	_, err := fmt.Fprintf(stdout, "export %s=%s\n", serversVariable, strings.Join(ensemble.Addrs(), ","))
+	return err
+}
+
+// interactive reports whether commands are read from stdin.
+func (a *devArguments) interactive(stdin io.Reader) bool { return a.faults || isTerminal(stdin) }
+
+// serve executes commands from standard input until ctx ends. Its error is from a write to stdout.
+func serve(ctx context.Context, ensemble *zktest.Ensemble, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) error {
+	if !args.interactive(stdin) {
 		<-ctx.Done()
 		return nil
 	}

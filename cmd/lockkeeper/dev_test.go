@@ -21,6 +21,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/cmd/lockkeeper/internal/lab"
 	"github.com/lockkeeper/lockkeeper/internal/child"
 )
 
@@ -328,6 +329,7 @@ func TestDevFailsIfItsAddressCannotBePrinted(t *testing.T) {
 const mainVariable = "LOCKKEEPER_TEST_MAIN"
 
 func TestMain(m *testing.M) {
+	lab.Main()
 	if os.Getenv(mainVariable) != "" {
 		main()
 	}

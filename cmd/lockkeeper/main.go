@@ -13,11 +13,13 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/lockkeeper/lockkeeper/cmd/lockkeeper/internal/lab"
 	"github.com/lockkeeper/lockkeeper/internal/guardian"
 )
 
 func main() {
 	guardian.Main(nil)
+	lab.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 	// The first signal starts an orderly end. A second one kills the process, unless the
 	// command handles signals itself.

@@ -54,6 +54,10 @@ func TestUsageErrorExitsWithStatus64AndNamesHelp(t *testing.T) {
 		{"dev --tick 0s", "--tick 0s is not positive"},
 		{"dev --listen 127.0.0.1:0 --tick 1us", "tick 1µs: must be whole milliseconds"},
 		{"dev --persist", "unknown flag: --persist"},
+		{"dev --lab --lab-listen 8090", `--lab-listen "8090" is not host:port`},
+		{"dev --lab --lab-listen :8090", "--lab-listen :8090 may be reachable from other machines"},
+		{"dev --lab --expose --lab-listen 192.0.2.1:8090", "choose a loopback address"},
+		{"dev --lab --tick 100ms", "--tick 100ms is too short for --lab: sessions of 8 ticks must last a second"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

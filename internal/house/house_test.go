@@ -29,6 +29,7 @@ const (
 	guards     = module + "/recipes/guard"
 	zktest     = module + "/zktest"
 	command    = module + "/cmd/lockkeeper"
+	laboratory = command + "/internal/lab"
 	child      = module + "/internal/child"
 	contender  = module + "/internal/contender"
 	promtest   = module + "/internal/promtest"
@@ -356,9 +357,14 @@ var rules = map[string]rule{
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
-		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client, connectstring, ownerlabel, protocol, queues, permits, guardian},
+		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client, connectstring, ownerlabel, protocol, queues, permits, guardian, laboratory},
 		tools:   append(tools, child, guards),
 		because: "a command combines all packages, and its module adds the parser of commands; code that needs more is in its own module",
+	},
+	laboratory: {
+		may:     []string{fencing, fencing + "/httpfence", recipes, lock, zktest, protocol},
+		tools:   []string{testify},
+		because: "its contenders are programs as users write them, and the names in the queue are read from the servers",
 	},
 	module + "/docs": {
 		tools:   []string{testify, fencing, recipes, election, zktest},

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// patience bounds each wait. No test measures it.
+const patience = time.Minute
+
+// startLab runs a laboratory with processes, and returns its page when all contenders queue.
+func startLab(t *testing.T) (l *Lab, url string, p *player) {
+	t.Helper()
+	l = New()
+	ensemble := zktest.Start(t, &zktest.Options{Servers: 3, Tick: tick, OnCommit: l.Committed})
+	started, ended := make(chan string, 1), make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		ended <- l.Run(ctx, Config{
+			Ensemble: ensemble, Timeout: timeout, Listen: "127.0.0.1:0", Started: func(url string) { started <- url },
+		})
+	}()
+	select {
+	case url = <-started:
+	case err := <-ended:
+		stop()
+		require.NoError(t, err)
+	}
+	bounded, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(func() {
+		cancel()
+		stop()
+		require.NoError(t, <-ended)
+		for _, m := range l.members {
+			require.False(t, m.running.Load(), "%s has ended with the laboratory", m.name)
+		}
+		if t.Failed() {
+			for _, e := range l.events() {
+				t.Logf("%6d %s %s", e.At, e.Who, e.Text)
+			}
+		}
+	})
+	p = &player{ctx: bounded, lab: l, role: names}
+	for _, name := range names {
+		p.await(name+".lock", name+" to queue", func(v any) bool { return v == "holds" || v == "waits" })
+	}
+	require.NoError(t, p.err)
+	return l, url, p
+}
+
+func TestPausedProcessWritesStaleAndOnlyFencedRegisterRejects(t *testing.T) {
+	t.Parallel()
+	l, url, p := startLab(t)
+	res, err := http.Post(url+"api/presets/paused-leader?seed=7", "", strings.NewReader(""))
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusAccepted, res.StatusCode)
+	p.await("playing", "the preset to begin", func(v any) bool { return v == "paused-leader" })
+	p.await("playing", "the preset to end", func(v any) bool { return v == "" })
+	require.NoError(t, p.err)
+	require.True(t, l.hasEvent("preset", " ends"))
+	require.True(t, l.hasEvent(fenced, "rejects the stale write"))
+	require.True(t, l.hasEvent(bare, "accepts the stale write"))
+	require.Zero(t, kinds(l.events(), kindError))
+}
+
+func TestKilledProcessIsReplacedAndStartsAgain(t *testing.T) {
+	t.Parallel()
+	l, _, p := startLab(t)
+	p.do("kill", "a")
+	p.awaitLock("b", "holds")
+	p.do("start", "a")
+	p.await("a.server", "a to have a session", func(v any) bool { return v != 0 })
+	p.join("a")
+	p.do("partition", "b")
+	p.awaitLock("b", "lost")
+	p.awaitLock("c", "holds")
+	p.do("heal", "b")
+	p.awaitLock("b", "waits")
+	require.NoError(t, p.err)
+	require.Zero(t, kinds(l.events(), kindStale)+kinds(l.events(), kindRejected))
+}
+
+func TestRegisterThatIsAwayRefusesConnectionsUntilItIsBack(t *testing.T) {
+	t.Parallel()
+	l, _, p := startLab(t)
+	p.do("take-away", fenced)
+	require.NoError(t, p.err)
+	require.Eventually(t, func() bool {
+		for _, e := range l.events() {
+			if e.Who == "a" && e.Kind == kindError && strings.HasPrefix(e.Text, `cannot write "a-`) && strings.Contains(e.Text, `to the fenced register: Put "http://127.0.0.1:`) {
+				return true
+			}
+		}
+		return false
+	}, patience, 10*time.Millisecond)
+	p.do("bring-back", fenced)
+	value, _ := l.journal.value(fenced + ".value")
+	p.await(fenced+".value", "another write", func(v any) bool { return v != value })
+	require.NoError(t, p.err)
+}
+
+func TestLaboratoryListensForThisMachineOnly(t *testing.T) {
+	for _, listen := range []string{":8090", "0.0.0.0:8090", "192.0.2.1:8090"} {
+		require.ErrorContains(t, New().Run(t.Context(), Config{Listen: listen}), "may be reachable from other machines")
+	}
+}
