@@ -31,7 +31,7 @@ IMAGE := set -eu; \
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: bench browser campaign check clean clients demo demo-real evidence examples format help image kills lint performance release samples service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
+.PHONY: bench browser campaign check clean clients demo demo-real evidence examples format help image kills lab lint performance release samples service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -39,6 +39,9 @@ help: ## list the targets
 
 demo: bin/lockkeeper ## watch a leader lose its term and its stale write rejected; needs Go only
 	@bin/lockkeeper demo
+
+lab: bin/lockkeeper ## disturb three processes that contend for a lock, on a page; needs Go only
+	@bin/lockkeeper dev --lab
 
 demo-real: bin/lockkeeper ## the same on a real ensemble of three
 	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- sh -c 'exec bin/lockkeeper demo --servers "$$ZK_SERVERS"'

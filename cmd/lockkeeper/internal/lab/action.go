@@ -45,13 +45,14 @@ var memberActions = map[string]memberAction{
 		act:  func(ctx context.Context, l *Lab, m *member) error { return l.start(ctx, m) },
 	},
 	"kill": {
-		text: "is killed: its session lives on until it expires", when: runs,
-		state: func(m string) state {
-			return state{m + ".process": "killed", m + ".lock": "out", m + ".token": "", m + ".server": 0}
-		},
-		act: func(_ context.Context, _ *Lab, m *member) error {
+		when: runs,
+		act: func(_ context.Context, l *Lab, m *member) error {
 			m.expected.Store(true)
 			m.body.kill()
+			// Its last report has arrived.
+			l.journal.add(m.name, kindFault, "is killed: its session lives on until it expires", state{
+				m.name + ".process": "killed", m.name + ".lock": "out", m.name + ".token": "", m.name + ".server": 0,
+			})
 			return nil
 		},
 	},

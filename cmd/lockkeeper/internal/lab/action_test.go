@@ -59,6 +59,33 @@ func TestHolderWhoseSessionIsExpiredIsNotifiedAndQueuesAgain(t *testing.T) {
 	})
 }
 
+func TestHolderThatIsToLeaveAfterItsLossIsOut(t *testing.T) {
+	contending(t, func(_ context.Context, t *testing.T, l *Lab, p *player) {
+		p.do("partition", "a")
+		p.awaitLock("a", "lost")
+		p.do("leave", "a") // before its work has ended
+		p.awaitLock("a", "out")
+		p.do("heal", "a")
+		p.awaitLock("b", "holds")
+		p.join("a")
+		require.True(t, l.is("a.lock", "waits"))
+	})
+}
+
+// The order to join can overtake the end of the wait.
+func TestContenderThatJoinsWhileItLeavesQueuesAgain(t *testing.T) {
+	contending(t, func(_ context.Context, t *testing.T, l *Lab, p *player) {
+		p.do("leave", "b")
+		p.do("join", "b")
+		p.await("queue", "b to be the last", func(v any) bool {
+			places := v.([]place)
+			return len(places) == 3 && places[2].Owner == "b"
+		})
+		p.awaitLock("b", "waits")
+		require.True(t, l.hasEvent("b", "has left the queue"))
+	})
+}
+
 func TestJoinWhoseReplyIsLostLeavesOneNode(t *testing.T) {
 	contending(t, func(_ context.Context, t *testing.T, l *Lab, p *player) {
 		p.do("leave", "a")

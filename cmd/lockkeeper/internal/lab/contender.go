@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
@@ -49,6 +50,7 @@ const (
 	isReleased  = "released"  // by an order
 	isOut       = "out"       // by an order: it has left the queue
 	isRecovered = "recovered" // Found: it has searched for a node whose creation was not answered
+	isWorking   = "working"   // it has checked its hold, and begins the work for its next write
 	isFailed    = "failed"    // Text
 )
 
@@ -62,7 +64,8 @@ type contender struct {
 	write   func(ctx context.Context, register string, w write) error
 	report  func(report)
 	orders  <-chan string
-	writes  int // so far
+	writes  int         // so far
+	leaving atomic.Bool // it was ordered to leave while it held
 }
 
 // run contends until ctx ends or an error that is not of the lock.
@@ -108,8 +111,11 @@ func (c *contender) trace() *recipes.Trace {
 		Granted: func(e recipes.QueueEvent) { c.report(report{Kind: isGranted, Token: e.Token}) },
 		Lost:    func(e recipes.QueueEvent) { c.report(report{Kind: isLost, Text: cause(e.Err).Error()}) },
 		Released: func(e recipes.QueueEvent) {
-			if !errors.Is(e.Err, recipes.ErrLost) { // reported as lost
+			switch left := c.leaving.Swap(false); {
+			case !errors.Is(e.Err, recipes.ErrLost):
 				c.report(report{Kind: isReleased, Text: text(e.Err)})
+			case left: // otherwise it queues again
+				c.report(report{Kind: isOut})
 			}
 		},
 		Failed: func(e recipes.QueueEvent) {
@@ -169,18 +175,20 @@ func (c *contender) acquire(ctx context.Context, mu *lock.Mutex) (*lock.Hold, er
 	for {
 		select {
 		case order := <-c.orders:
-			if order == orderLeave {
-				left = true
+			left = order == orderLeave
+			if left {
 				leave()
 			}
 		case r := <-locked:
 			switch {
 			case r.err == nil && left:
 				return nil, r.hold.Unlock(ctx)
-			case r.err != nil && waiting.Err() != nil:
+			case r.err == nil || ctx.Err() == nil && waiting.Err() == nil:
+				return r.hold, r.err
+			case left || ctx.Err() != nil:
 				return nil, nil
 			}
-			return r.hold, r.err
+			return c.acquire(ctx, mu) // it was ordered to join again before it had left
 		}
 	}
 }
@@ -193,10 +201,12 @@ func (c *contender) work(ctx context.Context, hold *lock.Hold) (left bool) {
 		_ = hold.Unlock(ctx)
 	}()
 	for hold.Err() == nil {
+		c.report(report{Kind: isWorking})
 		select {
 		case <-time.After(workTime):
 		case order := <-c.orders:
 			if order == orderLeave {
+				c.leaving.Store(true)
 				return true
 			}
 		case <-ctx.Done():

@@ -67,6 +67,18 @@ func (j *journal) add(who, kind, text string, difference state) {
 		j.events[0] = Event{} // the array may stay in use for long
 		j.events = j.events[1:]
 	}
+	j.wakeAll()
+}
+
+// wake wakes those that wait for a change.
+func (j *journal) wake() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.wakeAll()
+}
+
+// wakeAll is wake for a caller that holds mu.
+func (j *journal) wakeAll() {
 	close(j.grown)
 	j.grown = make(chan struct{})
 }

@@ -44,10 +44,11 @@ type member struct {
 	link *zktest.Link
 	body body // nil if it has never run. Only a caller with the turn uses it
 
-	running  atomic.Bool // its body has not ended
-	expected atomic.Bool // the end of its body: it is killed or stopped
-	mu       sync.Mutex  // guards session
-	session  int64       // 0 if there is none
+	works    atomic.Int64 // how often it has checked its hold and begun to work
+	running  atomic.Bool  // its body has not ended
+	expected atomic.Bool  // the end of its body: it is killed or stopped
+	mu       sync.Mutex   // guards session
+	session  int64        // 0 if there is none
 }
 
 // A Lab is a laboratory. Its methods are safe for concurrent use.
@@ -82,7 +83,7 @@ func (l *Lab) begin(ensemble *zktest.Ensemble, w world, timeout time.Duration) {
 	l.journal.add("zookeeper", kindInfo, "", state{"timeout": timeout.Milliseconds()})
 	for _, name := range names {
 		l.members[name] = &member{name: name, link: ensemble.Link()}
-		l.journal.add(name, kindInfo, "", state{name + ".process": "ended", name + ".network": "connected", name + ".lock": "out"})
+		l.journal.add(name, kindInfo, "", state{name + ".process": "not running", name + ".network": "connected", name + ".lock": "out"})
 	}
 }
 
@@ -126,7 +127,7 @@ func (l *Lab) ended(m *member, err error) {
 	if m.expected.Load() {
 		return // the one who ended it reports it
 	}
-	difference := state{m.name + ".process": "ended", m.name + ".lock": "out", m.name + ".token": "", m.name + ".server": 0}
+	difference := state{m.name + ".process": "not running", m.name + ".lock": "out", m.name + ".token": "", m.name + ".server": 0}
 	if err != nil {
 		l.journal.add(m.name, kindError, "has ended: "+err.Error(), difference)
 		return
@@ -137,15 +138,21 @@ func (l *Lab) ended(m *member, err error) {
 // received adds the report of a contender to the journal.
 func (l *Lab) received(m *member, r report) {
 	add := func(kind, text string, difference state) { l.journal.add(m.name, kind, text, difference) }
+	if m.expected.Load() && (r.Kind == isEnded || r.Kind == isDetached) {
+		return // the laboratory ends
+	}
 	lock, token, at := m.name+".lock", m.name+".token", m.name+".server"
 	switch r.Kind {
 	case isOpened, isAttached:
 		m.set(r.Session)
 		l.queue.identify(r.Session, m.name)
 		server := l.server(r.Session)
-		text := fmt.Sprintf("has a session at server %d", server)
+		text := "has a session"
 		if r.Kind == isAttached {
-			text = fmt.Sprintf("continues its session at server %d", server)
+			text = "continues its session"
+		}
+		if server != 0 { // otherwise it has left that one again
+			text += fmt.Sprintf(" at server %d", server)
 		}
 		difference := state{at: server}
 		if v, _ := l.journal.value(lock); v == "connecting" {
@@ -174,6 +181,9 @@ func (l *Lab) received(m *member, r report) {
 			text = "has found no node of a create that was not answered"
 		}
 		add(kindInfo, text+suffix(r.Text), nil)
+	case isWorking:
+		m.works.Add(1)
+		l.journal.wake()
 	case isFailed:
 		add(kindError, "cannot "+r.Text, nil)
 	}

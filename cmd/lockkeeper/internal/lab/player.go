@@ -57,6 +57,11 @@ func (p *player) reset() {
 			p.do("leave", name)
 		}
 	}
+	for _, name := range names {
+		if p.lab.members[name].running.Load() {
+			p.awaitLock(name, "out")
+		}
+	}
 	p.await("queue", "the queue to be empty", func(v any) bool { return len(v.([]place)) == 0 })
 }
 
@@ -77,7 +82,9 @@ func (p *player) startAt(name string, server int) {
 		if p.lab.server(m.current()) == server {
 			return
 		}
-		p.do("expire", name)
+		if m.current() != 0 {
+			p.do("expire", name)
+		}
 		p.do("kill", name)
 	}
 	refuse := func(on bool) {
@@ -103,6 +110,7 @@ func (p *player) lead() {
 	for _, name := range p.role {
 		p.join(name)
 	}
+	p.awaitLock(p.role[0], "holds")
 	p.between(time.Second, 2*time.Second)
 }
 
@@ -161,6 +169,13 @@ func (p *player) await(key, wanted string, is func(any) bool) {
 // awaitLock waits until a contender reports what it has of the lock.
 func (p *player) awaitLock(name, wanted string) {
 	p.await(name+".lock", fmt.Sprintf("%s to report that it %s", name, wanted), func(v any) bool { return v == wanted })
+}
+
+// awaitWork waits until a holder has checked its hold and begins to work.
+func (p *player) awaitWork(name string) {
+	works := &p.lab.members[name].works
+	before := works.Load()
+	p.await("queue", name+" to check its hold", func(any) bool { return works.Load() != before })
 }
 
 // awaitWriter waits until both registers have a value of a contender.

@@ -208,6 +208,14 @@ func TestMissingRecordingIsReportedWithThoseThatExist(t *testing.T) {
 	}
 }
 
+func TestPageOfTheCommandHasEachPreset(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/command-line.md")
+	require.NoError(t, err)
+	for _, p := range presets {
+		require.Contains(t, string(text), "| `"+p.Name+"` |")
+	}
+}
+
 var anchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
 func TestEachPresetLinksToHeadingOfDocs(t *testing.T) {

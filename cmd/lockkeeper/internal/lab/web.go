@@ -146,28 +146,32 @@ func (l *Lab) act(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// A batch is a message of the stream: events, and the state before them if earlier ones were dropped.
+// A batch is a message of the stream.
 type batch struct {
-	Before state   `json:"before,omitempty"`
+	Reset  bool    `json:"reset"`            // the browser forgets the events that it has
+	Before state   `json:"before,omitempty"` // ahead of the first event, after a reset
 	Events []Event `json:"events"`
 }
 
 // stream sends the events so far, and then each further one, as server-sent events. A browser that connects again continues where it
-// was.
+// was, unless that was another laboratory at this address.
 func (l *Lab) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	out := http.NewResponseController(w)
-	last, _ := strconv.Atoi(r.Header.Get("Last-Event-ID")) // 0 without one
+	out, run, last := http.NewResponseController(w), l.journal.began.UnixNano(), 0
+	var other int64
+	if n, _ := fmt.Sscanf(r.Header.Get("Last-Event-ID"), "%d-%d", &other, &last); n != 2 || other != run {
+		last = 0
+	}
 	for {
 		before, events, grown := l.journal.since(last)
 		if len(events) > 0 {
-			text, err := json.Marshal(batch{before, events})
+			text, err := json.Marshal(batch{last == 0 || before != nil, before, events})
 			if err != nil {
 				slog.Error("lab: encode events", "error", err) // each value has a JSON form
 				return
 			}
 			last = events[len(events)-1].ID
-			if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", last, text); err != nil {
+			if _, err := fmt.Fprintf(w, "id: %d-%d\ndata: %s\n\n", run, last, text); err != nil {
 				return // the browser has gone
 			}
 		}

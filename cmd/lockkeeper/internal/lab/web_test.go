@@ -3,10 +3,10 @@
 package lab
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -135,34 +135,60 @@ func TestBadActionIsRefusedInJSON(t *testing.T) {
 	require.Equal(t, "busy", refusal(t, w))
 }
 
+// firstBatch returns the first message of the stream, for a browser that has an event, and the id of the message.
+func firstBatch(t *testing.T, url, last string) (b batch, id string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/events", nil)
+	require.NoError(t, err)
+	r.Header.Set("Last-Event-ID", last)
+	res, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, res.Body.Close()) }()
+	for lines := bufio.NewReader(res.Body); ; {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		if text, found := strings.CutPrefix(line, "id: "); found {
+			id = strings.TrimSpace(text)
+		}
+		if text, found := strings.CutPrefix(line, "data: "); found {
+			require.NoError(t, json.Unmarshal([]byte(text), &b))
+			return b, id
+		}
+	}
+}
+
 func TestStreamContinuesAfterTheLastEventOfTheBrowser(t *testing.T) {
 	c := newClient(t)
 	server := httptest.NewServer(c.handler)
 	defer server.Close()
-	read := func(last string) batch {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/events", nil)
-		require.NoError(t, err)
-		r.Header.Set("Last-Event-ID", last)
-		res, err := server.Client().Do(r)
-		require.NoError(t, err)
-		text := ""
-		for buffer := make([]byte, 1); !strings.HasSuffix(text, "\n\n"); {
-			_, err := io.ReadFull(res.Body, buffer)
-			require.NoError(t, err)
-			text += string(buffer)
-		}
-		require.NoError(t, res.Body.Close())
-		_, data, _ := strings.Cut(text, "data: ")
-		var b batch
-		require.NoError(t, json.Unmarshal([]byte(data), &b))
-		return b
-	}
-	all := read("")
+	all, id := firstBatch(t, server.URL, "")
+	require.True(t, all.Reset)
 	require.Equal(t, 1, all.Events[0].ID)
 	c.lab.journal.add("a", kindInfo, "news", nil)
-	news := read("3")
+	news, _ := firstBatch(t, server.URL, id)
+	require.False(t, news.Reset)
 	require.Len(t, news.Events, 1)
 	require.Equal(t, "news", news.Events[0].Text)
+	for range keptEvents + 1 {
+		c.lab.journal.add("a", kindInfo, "more", nil)
+	}
+	rest, _ := firstBatch(t, server.URL, id)
+	require.True(t, rest.Reset, "some events that it has not seen were dropped")
+	require.Equal(t, "", rest.Before[fenced+".value"])
+	require.Len(t, rest.Events, keptEvents)
+}
+
+// Otherwise the page would show the end of the former laboratory as if it were live.
+func TestBrowserOfFormerLaboratoryGetsAllEvents(t *testing.T) {
+	former, present := newClient(t), newClient(t)
+	server := httptest.NewServer(former.handler)
+	_, id := firstBatch(t, server.URL, "")
+	server.Close()
+	server = httptest.NewServer(present.handler)
+	defer server.Close()
+	b, _ := firstBatch(t, server.URL, id)
+	require.True(t, b.Reset)
+	require.Equal(t, 1, b.Events[0].ID)
 }

@@ -30,7 +30,7 @@ const seconds = (ms) => (ms / 1000).toFixed(1) + " s";
 function shown() {
   if (replay) {
     const events = replay.events.filter((e) => e.at <= replay.at);
-    return { before: {}, events, from: 0, now: replay.at, to: Math.max(replay.end, 1) };
+    return { before: replay.before, events, from: 0, now: replay.at, to: Math.max(replay.end, 1) };
   }
   const last = live.events.at(-1);
   const now = last ? last.at + (live.connected ? performance.now() - live.received : 0) : 0;
@@ -88,9 +88,9 @@ function beliefOf(s) {
 
 function drawContender(name, all) {
   const s = stateOf(all, name), card = byId("contender-" + name);
-  card.dataset.process = s.process || "ended";
+  card.dataset.process = s.process || "";
   card.dataset.lock = running(s) ? s.lock || "out" : "out";
-  setText(card.querySelector(".process"), (s.process || "ended") + (s.pid && running(s) ? ", process " + s.pid : ""));
+  setText(card.querySelector(".process"), (s.process || "unknown") + (s.pid && running(s) ? ", process " + s.pid : ""));
   let belief = beliefOf(s);
   if (s.lock === "holds" && running(s)) belief += ", token " + s.token;
   if (s.process === "paused") belief += " (reported before the pause)";
@@ -161,7 +161,7 @@ function svg(name, attributes, ...children) {
 const lanes = ["a", "b", "c", "fenced", "bare"];
 
 function drawChart(view) {
-  const box = byId("chart"), width = Math.max(box.clientWidth, 280), left = 58, right = 10, lane = 34, top = 8, height = top + lane * lanes.length + 22;
+  const box = byId("chart"), width = Math.max(box.clientWidth, 280), left = 58, right = 16, lane = 34, top = 8, height = top + lane * lanes.length + 22;
   const span = view.to - view.from, x = (at) => left + (width - left - right) * Math.min(Math.max((at - view.from) / span, 0), 1);
   const y = (name) => top + lane * (lanes.indexOf(name) + 0.5);
   const chart = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Timeline of contenders and registers; the list of events has the same content" });
@@ -223,12 +223,12 @@ function drawBars(chart, view, x, y) {
 
 // Events
 
-let rows = { of: null, last: 0 };
+let rows = { of: null, last: 0, first: null }; // first is the state before the events: another one after a reset
 
 function drawLog(view) {
   const list = byId("log"), source = replay ? replay.events : live, newest = view.events.at(-1)?.id || 0;
-  if (rows.of !== source || newest < rows.last) {
-    rows = { of: source, last: 0 };
+  if (rows.of !== source || newest < rows.last || rows.first !== view.before) {
+    rows = { of: source, last: 0, first: view.before };
     list.replaceChildren();
   }
   if (newest === rows.last) return;
@@ -244,6 +244,7 @@ function drawLog(view) {
 
 function draw() {
   const view = shown(), all = sum(view);
+  document.body.dataset.known = view.events.length > 0; // nothing is shown before the first event
   for (const name of names) drawContender(name, all);
   for (const name of registers) drawRegister(name, all);
   drawQueue(all);
@@ -281,7 +282,7 @@ async function open() {
   const parameters = new URLSearchParams(location.hash.slice(1)), name = parameters.get("preset"), seed = parameters.get("seed") || "1";
   problem("");
   replay = null;
-  rows = { of: null, last: 0 };
+  rows = { of: null, last: 0, first: null };
   const preset = info.presets.find((p) => p.name === name);
   for (const link of document.querySelectorAll("#presets a")) {
     if (link.id === (name ? "preset-" + name : "live")) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
@@ -301,11 +302,11 @@ async function open() {
   try {
     const answer = await fetch("api/presets/" + encodeURIComponent(name) + "?seed=" + encodeURIComponent(seed)), content = await answer.json();
     if (!answer.ok) {
-      if (preset) replay = { preset, seed, events: [], at: 0, end: 0, playing: false };
+      if (preset) replay = { preset, seed, before: {}, events: [], at: 0, end: 0, playing: false };
       draw();
       return problem(content.error);
     }
-    replay = { preset, seed, events: content.events, at: 0, end: content.events.at(-1).at, playing: true, speed: Number(byId("speed").value) };
+    replay = { preset, seed, before: {}, events: content.events, at: 0, end: content.events.at(-1).at, playing: true, speed: Number(byId("speed").value) };
     byId("position").max = replay.end;
     setText(byId("state"), "A recording in the fake time of zktest, seed " + seed + ". No process runs in it: a pause holds back what the contender sends, " +
       "receives, writes and reports, while the timers of its client go on. Run it live to stop a real process.");
@@ -366,7 +367,7 @@ async function begin() {
   const events = new EventSource("api/events");
   events.addEventListener("message", (event) => {
     const b = JSON.parse(event.data);
-    if (b.before) Object.assign(live, { before: b.before, events: [] });
+    if (b.reset) Object.assign(live, { before: b.before || {}, events: [] });
     live.events.push(...b.events);
     for (const e of live.events.splice(0, Math.max(0, live.events.length - kept))) Object.assign(live.before, e.state);
     Object.assign(live, { received: performance.now(), connected: true });
