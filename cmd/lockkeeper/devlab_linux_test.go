@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -55,7 +54,7 @@ func contenders(t *testing.T, page string) (pids []string) {
 		text = text[:len(text)+n]
 		pids = nil
 		for _, found := range regexp.MustCompile(`"[abc]\.pid":(\d+)`).FindAllSubmatch(text, -1) {
-			pids = append(pids, fmt.Sprintf("%s", found[1]))
+			pids = append(pids, string(found[1]))
 		}
 	}
 	return pids

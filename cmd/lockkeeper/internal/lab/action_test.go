@@ -3,18 +3,16 @@
 package lab
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// contending runs f while all contenders are in the queue, in the order of their names, and the first one works.
-func contending(t *testing.T, f func(ctx context.Context, t *testing.T, l *Lab, p *player)) {
+// inFullBubble runs f while all contenders are in the queue, in the order of their names, and the first one works.
+func inFullBubble(t *testing.T, f func(t *testing.T, l *Lab, p *player)) {
 	t.Helper()
-	inBubble(t, func(ctx context.Context, t *testing.T, l *Lab) {
-		p := &player{ctx: ctx, lab: l, role: names}
+	inBubble(t, func(t *testing.T, l *Lab, p *player) {
 		for _, name := range names {
 			p.startAt(name, 2)
 		}
@@ -22,7 +20,7 @@ func contending(t *testing.T, f func(ctx context.Context, t *testing.T, l *Lab, 
 			p.join(name)
 		}
 		require.NoError(t, p.err)
-		f(ctx, t, l, p)
+		f(t, l, p)
 		require.NoError(t, p.err)
 	})
 }
@@ -38,7 +36,7 @@ func (l *Lab) hasEvent(who, text string) bool {
 }
 
 func TestKilledHolderIsReplacedWhenItsSessionExpires(t *testing.T) {
-	contending(t, func(_ context.Context, t *testing.T, l *Lab, p *player) {
+	inFullBubble(t, func(t *testing.T, l *Lab, p *player) {
 		p.do("kill", "a")
 		require.False(t, l.hasEvent("zookeeper", "the session of a expires"), "it lives on")
 		p.awaitLock("b", "holds")
@@ -51,7 +49,7 @@ func TestKilledHolderIsReplacedWhenItsSessionExpires(t *testing.T) {
 }
 
 func TestHolderWhoseSessionIsExpiredIsNotifiedAndQueuesAgain(t *testing.T) {
-	contending(t, func(_ context.Context, t *testing.T, l *Lab, p *player) {
+	inFullBubble(t, func(t *testing.T, l *Lab, p *player) {
 		p.do("expire", "a")
 		p.awaitLock("b", "holds")
 		p.awaitLock("a", "waits")
@@ -60,7 +58,7 @@ func TestHolderWhoseSessionIsExpiredIsNotifiedAndQueuesAgain(t *testing.T) {
 }
 
 func TestHolderThatIsToLeaveAfterItsLossIsOut(t *testing.T) {
-	contending(t, func(_ context.Context, t *testing.T, l *Lab, p *player) {
+	inFullBubble(t, func(t *testing.T, l *Lab, p *player) {
 		p.do("partition", "a")
 		p.awaitLock("a", "lost")
 		p.do("leave", "a") // before its work has ended
@@ -74,7 +72,7 @@ func TestHolderThatIsToLeaveAfterItsLossIsOut(t *testing.T) {
 
 // The order to join can overtake the end of the wait.
 func TestContenderThatJoinsWhileItLeavesQueuesAgain(t *testing.T) {
-	contending(t, func(_ context.Context, t *testing.T, l *Lab, p *player) {
+	inFullBubble(t, func(t *testing.T, l *Lab, p *player) {
 		p.do("leave", "b")
 		p.do("join", "b")
 		p.await("queue", "b to be the last", func(v any) bool {
@@ -86,8 +84,16 @@ func TestContenderThatJoinsWhileItLeavesQueuesAgain(t *testing.T) {
 	})
 }
 
+// Otherwise the bubble would not end.
+func TestContenderThatIsPausedEndsWithTheLaboratory(t *testing.T) {
+	inFullBubble(t, func(t *testing.T, l *Lab, p *player) {
+		p.do("pause", "b")
+		require.True(t, l.is("b.process", "paused"))
+	})
+}
+
 func TestJoinWhoseReplyIsLostLeavesOneNode(t *testing.T) {
-	contending(t, func(_ context.Context, t *testing.T, l *Lab, p *player) {
+	inFullBubble(t, func(t *testing.T, l *Lab, p *player) {
 		p.do("leave", "a")
 		p.awaitLock("b", "holds")
 		p.do("lose-reply", "a")
@@ -99,7 +105,7 @@ func TestJoinWhoseReplyIsLostLeavesOneNode(t *testing.T) {
 }
 
 func TestRegisterThatIsAwayIsNamedInTheErrorOfItsWriter(t *testing.T) {
-	contending(t, func(_ context.Context, t *testing.T, l *Lab, p *player) {
+	inFullBubble(t, func(t *testing.T, l *Lab, p *player) {
 		p.do("take-away", fenced)
 		p.await(bare+".writer", "a write of a", func(v any) bool { return v == "a" })
 		require.True(t, l.hasEvent("a", `cannot write "a-1" to the fenced register: `+errRefused.Error()))
@@ -109,7 +115,7 @@ func TestRegisterThatIsAwayIsNamedInTheErrorOfItsWriter(t *testing.T) {
 }
 
 func TestActionThatIsNotPossibleIsRefusedWithItsReason(t *testing.T) {
-	contending(t, func(ctx context.Context, t *testing.T, l *Lab, p *player) {
+	inFullBubble(t, func(t *testing.T, l *Lab, p *player) {
 		p.do("pause", "b")
 		p.do("isolate", "a")
 		for action, want := range map[Action]string{
@@ -125,7 +131,7 @@ func TestActionThatIsNotPossibleIsRefusedWithItsReason(t *testing.T) {
 			{"servers", "isolate 9"}: `servers isolate 9: zktest: fault "isolate 9": server "9": must be 1 to 3`,
 		} {
 			before := len(l.events())
-			err := l.Do(ctx, action)
+			err := l.Do(p.ctx, action)
 			require.EqualError(t, err, want)
 			require.ErrorAs(t, err, new(*BadActionError))
 			require.Len(t, l.events(), before, "nothing has happened")

@@ -149,7 +149,7 @@ func (b *goroutine) stop(time.Duration) {
 func (b *goroutine) pid() int { return 0 }
 
 // inBubble runs f on a laboratory in fake time.
-func inBubble(t *testing.T, f func(ctx context.Context, t *testing.T, l *Lab)) {
+func inBubble(t *testing.T, f func(t *testing.T, l *Lab, p *player)) {
 	t.Helper()
 	faketime.Test(t, func(t *testing.T) {
 		l := New()
@@ -158,7 +158,7 @@ func inBubble(t *testing.T, f func(ctx context.Context, t *testing.T, l *Lab)) {
 		defer l.close()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
-		f(ctx, t, l)
+		f(t, l, &player{ctx: ctx, lab: l, role: names})
 	})
 }
 

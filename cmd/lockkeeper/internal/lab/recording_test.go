@@ -4,7 +4,6 @@ package lab
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -27,8 +26,8 @@ var seeds = []uint64{1, 2, 3}
 func record(t *testing.T, p *Preset, seed uint64) *Recording {
 	t.Helper()
 	r := &Recording{Preset: p.Name, Seed: seed}
-	inBubble(t, func(ctx context.Context, t *testing.T, l *Lab) {
-		require.NoError(t, l.play(ctx, p, seed))
+	inBubble(t, func(t *testing.T, l *Lab, on *player) {
+		require.NoError(t, l.play(on.ctx, p, seed))
 		r.Events = l.events()
 	})
 	return r
@@ -136,6 +135,7 @@ func kinds(events []Event, kind string) (n int) {
 
 func TestStaleWriteOfPausedLeaderIsRejectedByFencedRegisterOnly(t *testing.T) {
 	eachRecording(t, "paused-leader", func(t *testing.T, events []Event, role []string) {
+		t.Helper()
 		granted := index(t, events, 0, role[1], kindGrant)
 		require.Less(t, index(t, events, 0, role[0], kindFault), granted, "it is paused first")
 		rejected := index(t, events, granted, fenced, kindRejected)
@@ -153,6 +153,7 @@ func TestStaleWriteOfPausedLeaderIsRejectedByFencedRegisterOnly(t *testing.T) {
 
 func TestPartitionedLeaderIsNotifiedBeforeNextGrant(t *testing.T) {
 	eachRecording(t, "partitioned-leader", func(t *testing.T, events []Event, role []string) {
+		t.Helper()
 		notified := index(t, events, 0, role[0], kindLoss)
 		require.Less(t, notified, index(t, events, 0, role[1], kindGrant))
 		require.Zero(t, kinds(events, kindStale)+kinds(events, kindRejected))
@@ -161,6 +162,7 @@ func TestPartitionedLeaderIsNotifiedBeforeNextGrant(t *testing.T) {
 
 func TestContenderBehindOneThatLeavesWatchesTheHolder(t *testing.T) {
 	eachRecording(t, "predecessor-leaves", func(t *testing.T, events []Event, role []string) {
+		t.Helper()
 		left := slices.IndexFunc(events, func(e Event) bool { return e.Who == role[1] && e.Text == "has left the queue" })
 		require.NotEqual(t, -1, left)
 		woken := index(t, events, left, role[2], kindInfo)
@@ -174,6 +176,7 @@ func TestContenderBehindOneThatLeavesWatchesTheHolder(t *testing.T) {
 
 func TestHolderAtFollowerWithoutLeaderMovesAndKeepsTheLock(t *testing.T) {
 	eachRecording(t, "follower-without-leader", func(t *testing.T, events []Event, role []string) {
+		t.Helper()
 		cut := slices.IndexFunc(events, func(e Event) bool { return e.State["isolated"] == 2 })
 		require.Positive(t, cut)
 		moved := slices.IndexFunc(events, func(e Event) bool {

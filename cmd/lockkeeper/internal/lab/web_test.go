@@ -138,7 +138,7 @@ func TestBadActionIsRefusedInJSON(t *testing.T) {
 // firstBatch returns the first message of the stream, for a browser that has an event, and the id of the message.
 func firstBatch(t *testing.T, url, last string) (b batch, id string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/events", nil)
 	require.NoError(t, err)
