@@ -48,7 +48,7 @@ var memberActions = map[string]memberAction{
 		when: runs,
 		act: func(_ context.Context, l *Lab, m *member) error {
 			m.expected.Store(true)
-			m.body.kill()
+			m.runner.kill()
 			// Its last report has arrived.
 			l.journal.add(m.name, kindFault, "is killed: its session lives on until it expires", state{
 				m.name + ".process": "killed", m.name + ".lock": "out", m.name + ".token": "", m.name + ".server": 0,
@@ -60,7 +60,7 @@ var memberActions = map[string]memberAction{
 		when: active,
 		act: func(_ context.Context, l *Lab, m *member) error {
 			// It stands still before the page says so.
-			if err := m.body.pause(); err != nil {
+			if err := m.runner.pause(); err != nil {
 				return err
 			}
 			l.journal.add(m.name, kindFault, "is paused: it does nothing, and does not know it", state{m.name + ".process": "paused"})
@@ -70,7 +70,7 @@ var memberActions = map[string]memberAction{
 	"resume": {
 		text: "continues where it was paused", kind: kindAct, state: func(m string) state { return state{m + ".process": "running"} },
 		when: func(l *Lab, m *member) string { return unless(l.is(m.name+".process", "paused"), "it is not paused") },
-		act:  func(_ context.Context, _ *Lab, m *member) error { return m.body.resume() },
+		act:  func(_ context.Context, _ *Lab, m *member) error { return m.runner.resume() },
 	},
 	"partition": {
 		text: "is partitioned from ZooKeeper: no packet arrives", state: func(m string) state { return state{m + ".network": "partitioned"} },
@@ -106,11 +106,11 @@ var memberActions = map[string]memberAction{
 	},
 	"join": {
 		text: "is to queue for the lock", kind: kindAct, when: active,
-		act: func(_ context.Context, _ *Lab, m *member) error { return m.body.order(orderJoin) },
+		act: func(_ context.Context, _ *Lab, m *member) error { return m.runner.order(orderJoin) },
 	},
 	"leave": {
 		text: "is to leave the queue, or to release the lock", kind: kindAct, when: active,
-		act: func(_ context.Context, _ *Lab, m *member) error { return m.body.order(orderLeave) },
+		act: func(_ context.Context, _ *Lab, m *member) error { return m.runner.order(orderLeave) },
 	},
 	"isolate": {
 		when: func(l *Lab, m *member) string {
@@ -231,7 +231,7 @@ func (l *Lab) doRegister(ctx context.Context, a Action, kind, text string, away 
 	if now, _ := l.journal.value(a.Who + ".away"); now == away {
 		return &BadActionError{a, "it " + text + " already"}
 	}
-	if err := l.world.setAway(ctx, a.Who, away); err != nil {
+	if err := l.environment.setAway(ctx, a.Who, away); err != nil {
 		return err
 	}
 	l.journal.add(a.Who, kind, text, state{a.Who + ".away": away})

@@ -76,8 +76,8 @@ func TestContenderThatJoinsWhileItLeavesQueuesAgain(t *testing.T) {
 		p.do("leave", "b")
 		p.do("join", "b")
 		p.await("queue", "b to be the last", func(v any) bool {
-			places := v.([]place)
-			return len(places) == 3 && places[2].Owner == "b"
+			positions := v.([]position)
+			return len(positions) == 3 && positions[2].Owner == "b"
 		})
 		p.awaitLock("b", "waits")
 		require.True(t, l.hasEvent("b", "has left the queue"))

@@ -19,14 +19,14 @@ const (
 	tick    = timeout / 8
 )
 
-// bubble is the world of a recording: contenders are goroutines in fake time.
+// bubble is the environment of a recording: contenders are goroutines in fake time.
 type bubble struct{ lab *Lab }
 
 var errRefused = errors.New("connection refused")
 
 func (w bubble) setAway(context.Context, string, bool) error { return nil }
 
-func (w bubble) start(_ context.Context, m *member, received func(report), ended func(error)) (body, error) {
+func (w bubble) start(_ context.Context, m *member, received func(report), ended func(error)) (runner, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &goroutine{cancel: cancel, link: m.link, orders: make(chan string, 4), ended: make(chan struct{})}
 	c := &contender{

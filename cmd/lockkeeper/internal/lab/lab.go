@@ -3,9 +3,9 @@
 // Package lab is a laboratory: three contenders for one lock on an ensemble in memory, a register that checks fencing tokens and one
 // that does not, faults for all of them, and a page that shows what happens.
 //
-// Each contender is a process, so that a pause stops it as SIGSTOP does. What the page shows has a source that saw it happen: the queue
-// is what the servers committed, a value is what the register accepted, and what a contender believes is its own report, which does not
-// arrive while it is paused. A preset is a recording of the same code in fake time.
+// Each contender is a process, so that a pause stops it as SIGSTOP does. The page shows reports only: the servers report the queue, a
+// register reports the writes that it accepts and rejects, and a contender reports what it believes. No report of a contender arrives
+// while it is paused. A preset is a recording of the same code in fake time.
 package lab
 
 import (
@@ -22,8 +22,8 @@ import (
 // names are the contenders.
 var names = []string{"a", "b", "c"}
 
-// A body is what a contender runs in.
-type body interface {
+// A runner runs a contender.
+type runner interface {
 	order(text string) error
 	pause() error
 	resume() error
@@ -32,35 +32,35 @@ type body interface {
 	pid() int
 }
 
-// A world creates bodies and makes registers unreachable: processes and sockets, or goroutines in fake time.
-type world interface {
-	start(ctx context.Context, m *member, received func(report), ended func(error)) (body, error)
+// An environment starts contenders and makes registers unreachable: processes and sockets, or goroutines in fake time.
+type environment interface {
+	start(ctx context.Context, m *member, received func(report), ended func(error)) (runner, error)
 	setAway(ctx context.Context, register string, away bool) error
 }
 
 // A member is a contender and the means to disturb it.
 type member struct {
-	name string
-	link *zktest.Link
-	body body // nil if it has never run. Only a caller with the turn uses it
+	name   string
+	link   *zktest.Link
+	runner runner // nil if it has never run. Only a caller with the turn uses it
 
 	works    atomic.Int64 // how often it has checked its hold and begun to work
-	running  atomic.Bool  // its body has not ended
-	expected atomic.Bool  // the end of its body: it is killed or stopped
+	running  atomic.Bool  // its runner has not ended
+	expected atomic.Bool  // its runner is killed or stopped
 	mu       sync.Mutex   // guards session
 	session  int64        // 0 if there is none
 }
 
 // A Lab is a laboratory. Its methods are safe for concurrent use.
 type Lab struct {
-	journal   *journal
-	queue     *queue
-	registers map[string]*register
-	ensemble  *zktest.Ensemble
-	world     world
-	timeout   time.Duration // of sessions
-	members   map[string]*member
-	turn      chan struct{} // holds a value while nobody carries out an action
+	journal     *journal
+	queue       *queue
+	registers   map[string]*register
+	ensemble    *zktest.Ensemble
+	environment environment
+	timeout     time.Duration // of sessions
+	members     map[string]*member
+	turn        chan struct{} // has a value while no caller carries out an action
 }
 
 // New returns a laboratory, for an ensemble that calls Committed.
@@ -78,8 +78,8 @@ func New() *Lab {
 func (l *Lab) Committed(c zktest.Commit) { l.queue.committed(c) }
 
 // begin makes the members of an ensemble. None of them runs yet.
-func (l *Lab) begin(ensemble *zktest.Ensemble, w world, timeout time.Duration) {
-	l.ensemble, l.world, l.timeout = ensemble, w, timeout
+func (l *Lab) begin(ensemble *zktest.Ensemble, e environment, timeout time.Duration) {
+	l.ensemble, l.environment, l.timeout = ensemble, e, timeout
 	l.journal.add("zookeeper", kindInfo, "", state{"timeout": timeout.Milliseconds()})
 	for _, name := range names {
 		l.members[name] = &member{name: name, link: ensemble.Link()}
@@ -95,11 +95,11 @@ func (l *Lab) close() {
 		if m.running.Load() {
 			m.expected.Store(true)
 			if l.is(m.name+".process", "paused") {
-				ending.Go(m.body.kill)
+				ending.Go(m.runner.kill)
 				continue
 			}
 			m.link.Release()
-			ending.Go(func() { m.body.stop(l.timeout) })
+			ending.Go(func() { m.runner.stop(l.timeout) })
 		}
 	}
 	ending.Wait()
@@ -110,12 +110,12 @@ func (l *Lab) start(ctx context.Context, m *member) error {
 	m.running.Store(true)
 	m.expected.Store(false)
 	l.journal.add(m.name, kindAct, "starts", state{m.name + ".process": "running", m.name + ".lock": "connecting"})
-	b, err := l.world.start(ctx, m, func(r report) { l.received(m, r) }, func(err error) { l.ended(m, err) })
+	b, err := l.environment.start(ctx, m, func(r report) { l.received(m, r) }, func(err error) { l.ended(m, err) })
 	if err != nil {
 		l.ended(m, err)
 		return err
 	}
-	m.body = b
+	m.runner = b
 	l.journal.add(m.name, kindInfo, "", state{m.name + ".pid": b.pid()})
 	return nil
 }
@@ -125,7 +125,7 @@ func (l *Lab) ended(m *member, err error) {
 	m.running.Store(false)
 	m.set(0)
 	if m.expected.Load() {
-		return // the one who ended it reports it
+		return // the action that ends it adds the event
 	}
 	difference := state{m.name + ".process": "not running", m.name + ".lock": "out", m.name + ".token": "", m.name + ".server": 0}
 	if err != nil {

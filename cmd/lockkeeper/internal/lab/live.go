@@ -9,28 +9,28 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// live is the world of a running laboratory: each contender is a process with its own network, and each register has a socket.
+// live is the environment of a running laboratory: each contender is a process with its own network, and each register has a socket.
 // Only a caller with the turn of the laboratory uses it.
 type live struct {
-	servers  []string
-	lab      *Lab
-	networks map[string]*network // by contender
-	doors    map[string]*door    // by register
+	servers   []string
+	lab       *Lab
+	networks  map[string]*network  // by contender
+	endpoints map[string]*endpoint // by register
 }
 
 // openLive opens the sockets of the registers. The caller closes it, even after an error.
 func openLive(ctx context.Context, l *Lab, ensemble *zktest.Ensemble) (*live, error) {
-	w := &live{servers: ensemble.Addrs(), lab: l, networks: map[string]*network{}, doors: map[string]*door{}}
+	w := &live{servers: ensemble.Addrs(), lab: l, networks: map[string]*network{}, endpoints: map[string]*endpoint{}}
 	var errs []error
 	for name, r := range l.registers {
-		d, err := openDoor(ctx, r.handler())
-		w.doors[name] = d
+		d, err := openEndpoint(ctx, r.handler())
+		w.endpoints[name] = d
 		errs = append(errs, err)
 	}
 	return w, errors.Join(errs...)
 }
 
-func (w *live) start(ctx context.Context, m *member, received func(report), ended func(error)) (body, error) {
+func (w *live) start(ctx context.Context, m *member, received func(report), ended func(error)) (runner, error) {
 	n := w.networks[m.name]
 	if n == nil {
 		var err error
@@ -40,7 +40,7 @@ func (w *live) start(ctx context.Context, m *member, received func(report), ende
 		w.networks[m.name] = n
 	}
 	t := task{Name: m.name, Servers: n.addresses(), Timeout: w.lab.timeout, Registers: map[string]string{}}
-	for name, d := range w.doors {
+	for name, d := range w.endpoints {
 		t.Registers[name] = "http://" + d.address + "/"
 	}
 	return startProcess(t, received, ended)
@@ -48,10 +48,10 @@ func (w *live) start(ctx context.Context, m *member, received func(report), ende
 
 func (w *live) setAway(ctx context.Context, register string, away bool) error {
 	if away {
-		w.doors[register].close()
+		w.endpoints[register].close()
 		return nil
 	}
-	return w.doors[register].open(ctx)
+	return w.endpoints[register].open(ctx)
 }
 
 // close closes all sockets, after the processes have ended.
@@ -59,7 +59,7 @@ func (w *live) close() {
 	for _, n := range w.networks {
 		n.close()
 	}
-	for _, d := range w.doors {
+	for _, d := range w.endpoints {
 		d.close()
 	}
 }

@@ -19,7 +19,7 @@ type player struct {
 	err  error
 }
 
-// play carries out a preset. The same seed makes the same plan: who has which role, and how long the steps take.
+// play carries out a preset. The same seed makes the same plan: the roles of the contenders, and the duration of the steps.
 func (l *Lab) play(ctx context.Context, p *Preset, seed uint64) error {
 	on := &player{ctx: ctx, lab: l, rng: rand.New(rand.NewPCG(seed, number(p.Name))), role: append([]string(nil), names...)}
 	on.rng.Shuffle(len(on.role), func(i, j int) { on.role[i], on.role[j] = on.role[j], on.role[i] })
@@ -62,7 +62,7 @@ func (p *player) reset() {
 			p.awaitLock(name, "out")
 		}
 	}
-	p.await("queue", "the queue to be empty", func(v any) bool { return len(v.([]place)) == 0 })
+	p.await("queue", "the queue to be empty", func(v any) bool { return len(v.([]position)) == 0 })
 }
 
 // heal connects the server that was cut off with the others.
@@ -114,7 +114,7 @@ func (p *player) lead() {
 	p.between(time.Second, 2*time.Second)
 }
 
-// join lets a contender queue, and waits until it knows its place.
+// join lets a contender queue, and waits until it knows its position.
 func (p *player) join(name string) {
 	p.do("join", name)
 	p.await(name+".lock", name+" to hold the lock or to wait for it", func(v any) bool { return v == "holds" || v == "waits" })

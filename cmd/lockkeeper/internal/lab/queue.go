@@ -13,8 +13,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A place is a node in the queue.
-type place struct {
+// A position is a node in the queue.
+type position struct {
 	Owner string        `json:"owner"`
 	Token fencing.Token `json:"token"` // of the grant, if it comes to that
 	path  string
@@ -25,14 +25,14 @@ type place struct {
 type queue struct {
 	journal *journal
 
-	mu     sync.Mutex // guards what follows. Locked before the journal's
-	places []place
-	owners map[string]string // of the nodes that exist or existed, by name
-	names  map[int64]string  // of the contenders, by session
+	mu        sync.Mutex // guards what follows. Locked before the journal's
+	positions []position
+	owners    map[string]string // of the nodes that exist or existed, by name
+	names     map[int64]string  // of the contenders, by session
 }
 
 func newQueue(j *journal) *queue {
-	j.add("zookeeper", kindInfo, "", state{"queue": []place{}})
+	j.add("zookeeper", kindInfo, "", state{"queue": []position{}})
 	return &queue{journal: j, owners: map[string]string{}, names: map[int64]string{}}
 }
 
@@ -53,14 +53,14 @@ func (q *queue) committed(c zktest.Commit) {
 		q.end(c)
 	case !ours:
 	case c.Op == "create":
-		p := place{Owner: protocol.DecodeRecord(c.Data).Owner, Token: fencing.Token(c.Zxid), path: c.Path}
+		p := position{Owner: protocol.DecodeRecord(c.Data).Owner, Token: fencing.Token(c.Zxid), path: c.Path}
 		q.owners[node], q.names[c.Session] = p.Owner, p.Owner
-		q.places = append(q.places, p)
+		q.positions = append(q.positions, p)
 		q.add(fmt.Sprintf("%s joins the queue with token %v", p.Owner, p.Token))
 	case c.Op == "delete":
 		if i := q.index(c.Path); i >= 0 {
-			owner := q.places[i].Owner
-			q.places = slices.Delete(q.places, i, i+1)
+			owner := q.positions[i].Owner
+			q.positions = slices.Delete(q.positions, i, i+1)
 			q.add("the node of " + owner + " is deleted")
 		}
 	}
@@ -79,7 +79,7 @@ func (q *queue) end(c zktest.Commit) {
 	}
 	for _, removed := range c.Removed {
 		if i := q.index(removed); i >= 0 {
-			q.places = slices.Delete(q.places, i, i+1)
+			q.positions = slices.Delete(q.positions, i, i+1)
 			text += ", and its node is deleted"
 		}
 	}
@@ -88,12 +88,12 @@ func (q *queue) end(c zktest.Commit) {
 
 // index returns the index of a node, -1 if it has none. The caller holds mu.
 func (q *queue) index(path string) int {
-	return slices.IndexFunc(q.places, func(p place) bool { return p.path == path })
+	return slices.IndexFunc(q.positions, func(p position) bool { return p.path == path })
 }
 
 // add adds an event with the present queue. The caller holds mu.
 func (q *queue) add(text string) {
-	q.journal.add("zookeeper", kindQueue, text, state{"queue": slices.Clone(q.places)})
+	q.journal.add("zookeeper", kindQueue, text, state{"queue": slices.Clone(q.positions)})
 }
 
 // owner returns the contender that created a node, by the node's name.

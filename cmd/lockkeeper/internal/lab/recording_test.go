@@ -64,7 +64,7 @@ func TestRecordingsAreWhatPresetsDo(t *testing.T) {
 				require.NoError(t, err)
 				recorded := &Recording{}
 				require.NoError(t, json.Unmarshal(content, recorded))
-				requireSameStory(t, recorded.Events, fresh.Events)
+				requireSameEvents(t, recorded.Events, fresh.Events)
 			})
 		}
 	}
@@ -90,12 +90,12 @@ func (r *Recording) encode(t *testing.T) []byte {
 
 var numbers = regexp.MustCompile(`server \d|token \d+|than \d+`)
 
-// requireSameStory requires that everybody does the same in the same order, at about the same time.
-func requireSameStory(t *testing.T, recorded, fresh []Event) {
+// requireSameEvents requires that each component does the same in the same order, at about the same time.
+func requireSameEvents(t *testing.T, recorded, fresh []Event) {
 	t.Helper()
 	const jitter = 700 // ms
 	for _, who := range append([]string{"zookeeper", fenced, bare, "preset"}, names...) {
-		story := func(events []Event) (rows []string, at []int64) {
+		eventsOf := func(events []Event) (rows []string, at []int64) {
 			for _, e := range events {
 				if e.Who == who && e.Text != "" {
 					rows, at = append(rows, e.Kind+" "+numbers.ReplaceAllString(e.Text, "#")), append(at, e.At)
@@ -106,8 +106,8 @@ func requireSameStory(t *testing.T, recorded, fresh []Event) {
 			}
 			return rows, at
 		}
-		wanted, wantedAt := story(recorded)
-		got, gotAt := story(fresh)
+		wanted, wantedAt := eventsOf(recorded)
+		got, gotAt := eventsOf(fresh)
 		require.Equal(t, wanted, got, "%s: if this change is intended: go test ./internal/lab -run Recordings -update", who)
 		for i := range wanted {
 			require.InDelta(t, wantedAt[i], gotAt[i], jitter, "%s %s", who, got[i])

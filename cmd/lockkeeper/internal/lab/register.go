@@ -94,22 +94,22 @@ func (r *register) handler() http.Handler {
 	}))
 }
 
-// A door is the address at which a register is served. It can be closed and opened again.
-type door struct {
+// An endpoint is the address at which a register is served. It can be closed and opened again.
+type endpoint struct {
 	handler http.Handler
 	address string
 	server  *http.Server  // nil while it is closed
 	served  chan struct{} // closed when server has ended
 }
 
-// openDoor serves a register on a free port of the loopback interface.
-func openDoor(ctx context.Context, handler http.Handler) (*door, error) {
-	d := &door{handler: handler, address: "127.0.0.1:0"}
+// openEndpoint serves a register on a free port of the loopback interface.
+func openEndpoint(ctx context.Context, handler http.Handler) (*endpoint, error) {
+	d := &endpoint{handler: handler, address: "127.0.0.1:0"}
 	return d, d.open(ctx)
 }
 
 // open serves the register, at the same address as before.
-func (d *door) open(ctx context.Context) error {
+func (d *endpoint) open(ctx context.Context) error {
 	if d.server != nil {
 		return nil
 	}
@@ -121,13 +121,13 @@ func (d *door) open(ctx context.Context) error {
 	d.server = &http.Server{Handler: d.handler, ReadHeaderTimeout: 5 * time.Second}
 	go func(server *http.Server, served chan<- struct{}) {
 		defer close(served)
-		_ = server.Serve(listener) // it ends when the door is closed
+		_ = server.Serve(listener) // it ends when the endpoint is closed
 	}(d.server, d.served)
 	return nil
 }
 
 // close refuses further connections, and ends those that are open.
-func (d *door) close() {
+func (d *endpoint) close() {
 	if d.server == nil {
 		return
 	}

@@ -98,7 +98,7 @@ const presetBound = time.Minute
 
 var errTooLong = fmt.Errorf("not done within %v", presetBound)
 
-// perform runs a preset with the processes of the laboratory, for the user who watches.
+// perform runs a preset with the processes of the laboratory.
 func (l *Lab) perform(ctx context.Context, p *Preset, seed uint64) {
 	ctx, cancel := context.WithTimeoutCause(ctx, presetBound, errTooLong)
 	defer cancel()
