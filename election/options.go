@@ -94,6 +94,10 @@ type Options struct {
 	// <path>-priority when the first one changes and has a lower priority. The node stays when
 	// the election is over. With a small PriorityWait, a candidate of a lower priority leads more
 	// often.
+	//
+	// To have the oldest or the newest version lead during a rollout, map the version to a priority: see
+	// the example. It is a preference. A leader of the other version goes on until its term ends, and
+	// candidates without priorities, such as those of releases before the mapping, have priority 0.
 	Priority     int
 	PriorityWait time.Duration
 
