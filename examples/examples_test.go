@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -118,4 +119,21 @@ func TestWorkerThatLosesItsTermAbortsItsItem(t *testing.T) {
 	require.Contains(t, strings.Join(lines, "\n"), "aborts item 2: ")
 	require.Contains(t, lines, "finishes item 3", "in its next term")
 	require.Equal(t, "released, exit", lines[len(lines)-1])
+}
+
+func TestJobOfGocronIsCancelledByLossAndRunsAgainWithGreaterToken(t *testing.T) {
+	gocron := build(t, "gocron")
+	for _, args := range [][]string{nil, {"-locker"}} {
+		out, err := exec.CommandContext(t.Context(), gocron, args...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		t.Logf("%s", out)
+		runs := regexp.MustCompile(`pod-\d runs report with token (\d+)\n`).FindAllSubmatch(out, -1)
+		require.Len(t, runs, 2)
+		first, err := strconv.Atoi(string(runs[0][1]))
+		require.NoError(t, err)
+		next, err := strconv.Atoi(string(runs[1][1]))
+		require.NoError(t, err)
+		require.Greater(t, next, first)
+		require.Regexp(t, `\npod-\d aborts report: .*claim lost.*\n`, string(out))
+	}
 }
