@@ -137,3 +137,20 @@ func TestJobOfGocronIsCancelledByLossAndRunsAgainWithGreaterToken(t *testing.T) 
 		require.Regexp(t, `\npod-\d aborts report: .*claim lost.*\n`, string(out))
 	}
 }
+
+func TestRunnableOfManagerRunsOnLeaderOnlyAndEndsWithItsTerm(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), build(t, "controllerruntime")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Logf("%s", out)
+	lines := strings.Split(string(out), "\n")
+	leads := regexp.MustCompile(`(?m)^(pod-\d) leads$`).FindAllSubmatch(out, -1)
+	require.Len(t, leads, 2)
+	first, second := string(leads[0][1]), string(leads[1][1])
+	require.NotEqual(t, first, second)
+	require.Contains(t, lines, "pod-1 serves")
+	require.Contains(t, lines, "pod-2 serves")
+	require.Regexp(t, first+` leads no longer: .*claim lost`, string(out))
+	require.Regexp(t, first+` exits: .*claim lost`, string(out))
+	require.Contains(t, lines, second+" leads no longer: context canceled")
+	require.Contains(t, lines, second+" exits: <nil>")
+}

@@ -15,10 +15,12 @@
 //
 // # With controller-runtime
 //
-// Turn the manager's own election off: LeaderElection: false in manager.Options. Call Manager.Start in OnStartedLeading, in
-// which case nothing of the manager runs on the other replicas. Where these serve webhooks, use two managers: the first
-// runs everywhere, and has a Runnable that runs this election and starts the second one, with the controllers. The example
-// has that Runnable. A manager starts once, so exit the process when Run returns.
+// [WithLock] has a lock for LeaderElectionResourceLockInterface of manager.Options: Runnables that need leader election run on
+// the leader, and all others, such as webhooks, on every replica. examples/controllerruntime is such a program; its election
+// sends no request to Kubernetes.
+//
+// Where nothing of the manager is to run on the other replicas, turn its own election off, LeaderElection: false, and call
+// Manager.Start in OnStartedLeading. A manager starts once, so exit the process when Run or WithLock returns.
 package clientgo
 
 import (
