@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
-	"sync/atomic"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/lockkeeper/lockkeeper/election"
@@ -32,8 +30,6 @@ type Lock struct {
 	identity string
 	asked    func() // begins the campaign; further calls do nothing
 	base     context.Context
-
-	answers atomic.Int64
 
 	mu     sync.Mutex
 	term   *election.Term                    // nil before the grant; guarded by mu
@@ -114,7 +110,7 @@ func (l *Lock) lead(term *election.Term) {
 // leader's Runnables only after all others have returned. It keeps this order when only the ctx of WithLock is done.
 func (l *Lock) Context() context.Context { return l.base }
 
-// Get returns the record of this process if it leads, and otherwise one that names the leader, as just renewed.
+// Get returns the record of this process if it leads, and otherwise one that names the leader, which does not expire.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.asked()
 	record, leads := l.own()
@@ -127,14 +123,9 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		if leader.Owner == "" || leader.Owner == l.identity {
 			record.HolderIdentity = "(being elected)" // an elector would try to take a lock without a holder, or its own
 		}
-		record.LeaseDurationSeconds = int(time.Hour / time.Second)
-		record.RenewTime = metav1.Now()
+		record.LeaseDurationSeconds = math.MaxInt32 // the elector would try, in vain, to take the lock of one that has expired
 	}
-	// The elector compares the encoded records to learn whether the holder has renewed: no two are equal.
-	raw, err := json.Marshal(struct {
-		resourcelock.LeaderElectionRecord
-		Answer int64 `json:"answer"`
-	}{record, l.answers.Add(1)})
+	raw, err := json.Marshal(record)
 	return &record, raw, err
 }
 

@@ -91,10 +91,11 @@ func TestElectorOfClientGoLeadsWhenElectionGrantsTerm(t *testing.T) {
 		a := startElector(t, ensemble, "a", election.Options{})
 		a.leads(t)
 		b := startElector(t, ensemble, "b", election.Options{})
-		b.waits(t, time.Minute) // client-go takes a lease that was not renewed for 15 s
+		b.waits(t, time.Minute) // four times LeaseDuration
 		record, _, err := (<-b.lock).Get(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "a", record.HolderIdentity)
+		require.Greater(t, record.LeaseDurationSeconds, 1<<30, "an elector tries to take a lease that was not renewed")
 
 		a.stop()
 		b.waits(t, time.Second-time.Millisecond) // f of a has not returned
