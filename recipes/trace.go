@@ -3,6 +3,7 @@
 package recipes
 
 import (
+	"context"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
@@ -43,7 +44,7 @@ type Trace struct {
 	// Waiting is called when a contender begins to wait for its predecessor.
 	Waiting func(QueueEvent) // Path, Node, Ahead
 	// Granted is called when a contender is granted the claim.
-	Granted func(QueueEvent) // Path, Node, Token, Waited
+	Granted func(QueueEvent) // Path, Node, Token, Waited, Context, Time
 	// HandedOver is called after Granted if the contender had waited for a predecessor, whether
 	// or not a leader has named it: see election.Term.HandOver for that.
 	HandedOver func(QueueEvent) // Path, Node, Listings
@@ -53,10 +54,10 @@ type Trace struct {
 	Unreleased func(QueueEvent) // Path, Former, Delay
 	// Failed is called when a call for a claim has returned an error: its context is
 	// done, for instance, or the queue was not empty.
-	Failed func(QueueEvent) // Path, Waited, Err
+	Failed func(QueueEvent) // Path, Waited, Err, Context, Time
 	// Ended is called when a claim has ended. Err is ErrReleased, or the cause of the
 	// loss.
-	Ended func(QueueEvent) // Path, Node, Held, Err
+	Ended func(QueueEvent) // Path, Node, Token, Held, Err, Context, Time
 	// Lost is called when a claim has ended other than by its holder. No call is
 	// dropped.
 	Lost func(QueueEvent) // Path, Node, Err
@@ -108,6 +109,11 @@ type QueueEvent struct {
 	Found      bool          // whether the search found the node
 	Err        error         // why, nil for a success
 
+	// Context has the values of the context of the call for the claim, such as its span. It has neither its cancellation
+	// nor its deadline.
+	Context context.Context
+	Time    time.Time // when it happened: hooks are called later
+
 	_ struct{}
 }
 
@@ -156,8 +162,8 @@ func (t *Trace) queueHooks(h *report.Hooks) {
 		h.Waiting = func(path, node, ahead string) { f(QueueEvent{Path: path, Node: node, Ahead: ahead}) }
 	}
 	if f := t.Granted; f != nil {
-		h.Granted = func(path, node string, token fencing.Token, waited time.Duration) {
-			f(QueueEvent{Path: path, Node: node, Token: token, Waited: waited})
+		h.Granted = func(call report.Call, path, node string, token fencing.Token, waited time.Duration) {
+			f(QueueEvent{Path: path, Node: node, Token: token, Waited: waited, Context: call.Context, Time: call.Time})
 		}
 	}
 	if f := t.HandedOver; f != nil {
@@ -169,13 +175,13 @@ func (t *Trace) queueHooks(h *report.Hooks) {
 		}
 	}
 	if f := t.Failed; f != nil {
-		h.Failed = func(path string, waited time.Duration, err error) {
-			f(QueueEvent{Path: path, Waited: waited, Err: err})
+		h.Failed = func(call report.Call, path string, waited time.Duration, err error) {
+			f(QueueEvent{Path: path, Waited: waited, Err: err, Context: call.Context, Time: call.Time})
 		}
 	}
 	if f := t.Ended; f != nil {
-		h.Ended = func(path, node string, held time.Duration, err error) {
-			f(QueueEvent{Path: path, Node: node, Held: held, Err: err})
+		h.Ended = func(call report.Call, path, node string, token fencing.Token, held time.Duration, err error) {
+			f(QueueEvent{Path: path, Node: node, Token: token, Held: held, Err: err, Context: call.Context, Time: call.Time})
 		}
 	}
 	if f := t.Lost; f != nil {

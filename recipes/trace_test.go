@@ -13,7 +13,8 @@ import (
 )
 
 func TestEachHookOfTraceGetsTheFieldsThatItNames(t *testing.T) {
-	why := errors.New("why")
+	why, ctx, now := errors.New("why"), t.Context(), time.Unix(1, 0)
+	call := report.Call{Context: ctx, Time: now}
 	var got any
 	ofSession := func(e SessionEvent) { got = e }
 	ofQueue := func(e QueueEvent) { got = e }
@@ -36,14 +37,17 @@ func TestEachHookOfTraceGetsTheFieldsThatItNames(t *testing.T) {
 		"Proved":        {func() { h.Proved(1, 2) }, SessionEvent{Left: 1, Timeout: 2}},
 		"Joined":        {func() { h.Joined("/q", "/q/n", 3) }, QueueEvent{Path: "/q", Node: "/q/n", Contenders: 3}},
 		"Waiting":       {func() { h.Waiting("/q", "/q/n", "a") }, QueueEvent{Path: "/q", Node: "/q/n", Ahead: "a"}},
-		"Granted":       {func() { h.Granted("/q", "/q/n", 4, 5) }, QueueEvent{Path: "/q", Node: "/q/n", Token: 4, Waited: 5}},
+		"Granted":       {func() { h.Granted(call, "/q", "/q/n", 4, 5) }, QueueEvent{Path: "/q", Node: "/q/n", Token: 4, Waited: 5, Context: ctx, Time: now}},
 		"HandedOver":    {func() { h.HandedOver("/q", "/q/n", 1) }, QueueEvent{Path: "/q", Node: "/q/n", Listings: 1}},
 		"Unreleased": {
 			func() { h.Unreleased("/q", report.Former{Owner: "a"}, 5) },
 			QueueEvent{Path: "/q", Former: FormerHolder{Owner: "a"}, Delay: 5},
 		},
-		"Failed":     {func() { h.Failed("/q", 5, why) }, QueueEvent{Path: "/q", Waited: 5, Err: why}},
-		"Ended":      {func() { h.Ended("/q", "/q/n", 5*time.Second, why) }, QueueEvent{Path: "/q", Node: "/q/n", Held: 5 * time.Second, Err: why}},
+		"Failed": {func() { h.Failed(call, "/q", 5, why) }, QueueEvent{Path: "/q", Waited: 5, Err: why, Context: ctx, Time: now}},
+		"Ended": {
+			func() { h.Ended(call, "/q", "/q/n", 4, 5*time.Second, why) },
+			QueueEvent{Path: "/q", Node: "/q/n", Token: 4, Held: 5 * time.Second, Err: why, Context: ctx, Time: now},
+		},
 		"Lost":       {func() { h.Lost("/q", "/q/n", why) }, QueueEvent{Path: "/q", Node: "/q/n", Err: why}},
 		"Released":   {func() { h.Released("/q", "/q/n", why) }, QueueEvent{Path: "/q", Node: "/q/n", Err: why}},
 		"Rejoined":   {func() { h.Rejoined("/q", why) }, QueueEvent{Path: "/q", Err: why}},

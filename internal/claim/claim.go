@@ -22,6 +22,7 @@ import (
 // A Claim is the engine of a recipes.Claim, whose documentation has its conditions. All methods are safe for
 // concurrent use.
 type Claim struct {
+	call    context.Context // of the call for the claim, for the report of the claim's end
 	session *client.Session
 	node    *nodes.Node
 	token   fencing.Token
@@ -118,7 +119,7 @@ func (c *Claim) reportLoss(cause error) {
 		return
 	}
 	report := c.session.Client().Report()
-	report.Over(c.node.Parent, c.node.Path, time.Since(c.granted), cause)
+	report.Over(c.call, c.node.Parent, c.node.Path, c.token, time.Since(c.granted), cause)
 	report.Lost(c.node.Parent, c.node.Path, c.token, cause)
 }
 
@@ -249,7 +250,7 @@ func (c *Claim) releaseOnce(ctx context.Context) error {
 		c.session.EndGrace(c.node)
 		return c.ended()
 	}
-	c.session.Client().Report().Over(c.node.Parent, c.node.Path, time.Since(c.granted), sentinel.ErrReleased)
+	c.session.Client().Report().Over(c.call, c.node.Parent, c.node.Path, c.token, time.Since(c.granted), sentinel.ErrReleased)
 	c.session.Nodes.Ungrant(c.node)
 	return c.deleteNode(ctx)
 }
@@ -262,7 +263,7 @@ func (c *Claim) Abandon(limit time.Duration) {
 			c.session.EndGrace(c.node)
 			c.releaseErr = c.ended()
 		} else {
-			c.session.Client().Report().Over(c.node.Parent, c.node.Path, time.Since(c.granted), sentinel.ErrReleased)
+			c.session.Client().Report().Over(c.call, c.node.Parent, c.node.Path, c.token, time.Since(c.granted), sentinel.ErrReleased)
 			c.session.Nodes.Ungrant(c.node)
 			c.session.Discard(c.node, limit)
 			select {

@@ -67,7 +67,7 @@ func Grant(ctx context.Context, s *client.Session, g Granting) (*Claim, error) {
 		return nil, err
 	}
 	c := &Claim{
-		session: s, node: g.Node, token: g.Token, mode: g.Mode, shared: g.Shared, number: g.Number, waited: g.Waited, lists: g.Lists, remove: g.Remove,
+		call: ctx, session: s, node: g.Node, token: g.Token, mode: g.Mode, shared: g.Shared, number: g.Number, waited: g.Waited, lists: g.Lists, remove: g.Remove,
 		granted: time.Now(), done: make(chan struct{}),
 	}
 	if err := s.Grant(g.Node, c.Ender(), c.granted); err != nil {

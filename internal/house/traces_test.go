@@ -29,8 +29,11 @@ var traces = map[string]rule{
 		because: "the program chooses how it serves the metrics",
 	},
 	oteltrace: {
-		may:     []string{metrics, recipes, otel, otel + "/attribute", otel + "/metric"},
-		tools:   []string{metricstest, lock, zktest, testify, otel + "/sdk/metric", otel + "/sdk/metric/metricdata"},
+		may: []string{metrics, recipes, otel, otel + "/attribute", otel + "/codes", otel + "/metric", otel + "/trace"},
+		tools: []string{
+			metricstest, lock, election, zktest, testify, otel + "/sdk/metric", otel + "/sdk/metric/metricdata", otel + "/sdk/trace",
+			otel + "/sdk/trace/tracetest",
+		},
 		because: "the program chooses the SDK that implements the API",
 	},
 }

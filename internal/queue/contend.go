@@ -84,10 +84,10 @@ func (q *Queue) Contend(ctx context.Context, attempt func(context.Context, *clie
 	began := time.Now()
 	c, err := q.contendIn(ctx, attempt)
 	if err != nil {
-		q.Client.Report().Failed(q.path, time.Since(began), err)
+		q.Client.Report().Failed(ctx, q.path, time.Since(began), err)
 		return nil, err
 	}
-	q.Client.Report().Granted(q.path, c.Path(), c.Token(), time.Since(began))
+	q.Client.Report().Granted(ctx, q.path, c.Path(), c.Token(), time.Since(began))
 	if waited, listings := claim.Of(c).Waited(); waited {
 		q.Client.Report().HandedOver(q.path, c.Path(), listings)
 	}

@@ -27,11 +27,11 @@ type Hooks struct {
 	Proved        func(left, timeout time.Duration)
 	Joined        func(path, node string, contenders int)
 	Waiting       func(path, node, ahead string)
-	Granted       func(path, node string, token fencing.Token, waited time.Duration)
+	Granted       func(call Call, path, node string, token fencing.Token, waited time.Duration)
 	HandedOver    func(path, node string, listings int)
 	Unreleased    func(path string, former Former, delay time.Duration)
-	Failed        func(path string, waited time.Duration, err error)
-	Ended         func(path, node string, held time.Duration, cause error)
+	Failed        func(call Call, path string, waited time.Duration, err error)
+	Ended         func(call Call, path, node string, token fencing.Token, held time.Duration, cause error)
 	Lost          func(path, node string, cause error)
 	Released      func(path, node string, err error)
 	Rejoined      func(path string, cause error)
@@ -39,6 +39,17 @@ type Hooks struct {
 	Expired       func(node string)
 	NotDeleted    func(node string, err error)
 	Unguarded     func(session int64, cause error)
+}
+
+// A Call is the call for a claim that an event belongs to.
+type Call struct {
+	Context context.Context // its values, without its cancellation and deadline
+	Time    time.Time       // of the event
+}
+
+// callOf returns the call with the context, and the event's time: now.
+func callOf(ctx context.Context) Call {
+	return Call{Context: context.WithoutCancel(ctx), Time: time.Now()}
 }
 
 // A Former is a holder that did not release its claim.
@@ -195,9 +206,10 @@ func (r *Reporter) Waiting(path, node, ahead string) {
 	}
 }
 
-func (r *Reporter) Granted(path, node string, token fencing.Token, waited time.Duration) {
+func (r *Reporter) Granted(ctx context.Context, path, node string, token fencing.Token, waited time.Duration) {
 	if f := r.trace.Granted; f != nil {
-		r.tell(func() { f(path, node, token, waited) })
+		call := callOf(ctx)
+		r.tell(func() { f(call, path, node, token, waited) })
 	}
 }
 
@@ -207,15 +219,18 @@ func (r *Reporter) HandedOver(path, node string, listings int) {
 	}
 }
 
-func (r *Reporter) Failed(path string, waited time.Duration, err error) {
+func (r *Reporter) Failed(ctx context.Context, path string, waited time.Duration, err error) {
 	if f := r.trace.Failed; f != nil {
-		r.tell(func() { f(path, waited, err) })
+		call := callOf(ctx)
+		r.tell(func() { f(call, path, waited, err) })
 	}
 }
 
-func (r *Reporter) Over(path, node string, held time.Duration, cause error) {
+// Over reports the end of a claim; ctx is the context of the call that has claimed it.
+func (r *Reporter) Over(ctx context.Context, path, node string, token fencing.Token, held time.Duration, cause error) {
 	if f := r.trace.Ended; f != nil {
-		r.tell(func() { f(path, node, held, cause) })
+		call := callOf(ctx)
+		r.tell(func() { f(call, path, node, token, held, cause) })
 	}
 }
 

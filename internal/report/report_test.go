@@ -42,16 +42,18 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 			Proved:        func(left, timeout time.Duration) { tell("proved", left, timeout) },
 			Joined:        func(path, node string, contenders int) { tell("joined", path, node, contenders) },
 			Waiting:       func(path, node, ahead string) { tell("waiting", path, node, ahead) },
-			Granted: func(path, node string, token fencing.Token, waited time.Duration) {
-				tell("granted", path, node, token, waited)
+			Granted: func(call Call, path, node string, token fencing.Token, waited time.Duration) {
+				tell("granted", call.Context.Value(key{}), call.Context.Err(), call.Time.UTC().Format(time.TimeOnly), path, node, token, waited)
 			},
 			HandedOver: func(path, node string, _ int) { tell("handed over", path, node) },
 			Unreleased: func(path string, former Former, delay time.Duration) {
 				tell("unreleased", path, former.Owner, delay)
 			},
-			Failed: func(path string, waited time.Duration, err error) { tell("failed", path, waited, err) },
-			Ended: func(path, node string, held time.Duration, cause error) {
-				tell("ended", path, node, held, cause)
+			Failed: func(call Call, path string, waited time.Duration, err error) {
+				tell("failed", call.Context.Value(key{}), path, waited, err)
+			},
+			Ended: func(call Call, path, node string, token fencing.Token, held time.Duration, cause error) {
+				tell("ended", call.Context.Value(key{}), path, node, token, held, cause)
 			},
 			Lost:       func(path, node string, cause error) { tell("lost", path, node, cause) },
 			Released:   func(path, node string, err error) { tell("released", path, node, err) },
@@ -62,6 +64,8 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		n := nodes.NewNode("/l", 1, "n")
 		n.Path = "/l/x"
 		why := errors.New("why")
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
+		cancel()
 		r.Opened(1, "zk1", time.Second, time.Second)
 		r.Detached(1, "zk1")
 		r.Attached(1, "zk2")
@@ -70,11 +74,11 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		r.Proved(time.Second, time.Minute)
 		r.Joined("/l", "/l/x", 3)
 		r.Waiting("/l", "/l/x", "w")
-		r.Granted("/l", "/l/x", 42, time.Second)
+		r.Granted(ctx, "/l", "/l/x", 42, time.Second)
 		r.HandedOver("/l", "/l/x", 0)
 		r.Unreleased("/l", Former{Owner: "o"}, time.Second)
-		r.Failed("/l", time.Second, why)
-		r.Over("/l", "/l/x", time.Second, why)
+		r.Failed(ctx, "/l", time.Second, why)
+		r.Over(ctx, "/l", "/l/x", 42, time.Second, why)
 		r.Lost("/l", "/l/x", 42, why)
 		r.Released("/l", "/l/x", nil)
 		r.Rejoined("/l", why)
@@ -84,7 +88,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		r.Close()
 		require.Equal(t, []string{
 			"opened 1 zk1 1s", "detached 1 zk1", "attached 1 zk2", "outage 1s why", "heartbeat 1s <nil>", "proved 1s 1m0s",
-			"joined /l /l/x 3", "waiting /l /l/x w", "granted /l /l/x 42 1s", "handed over /l /l/x", "unreleased /l o 1s", "failed /l 1s why", "ended /l /l/x 1s why",
+			"joined /l /l/x 3", "waiting /l /l/x w", "granted v <nil> 00:00:00 /l /l/x 42 1s", "handed over /l /l/x", "unreleased /l o 1s", "failed v /l 1s why", "ended v /l /l/x 42 1s why",
 			"lost /l /l/x why", "released /l /l/x <nil>", "rejoined /l why", "recovered /l true <nil>", "not deleted /l/x why", "ended 1 why",
 		}, reported)
 	})
@@ -101,11 +105,11 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 		r.Proved(time.Second, time.Minute)
 		r.Joined("/l", "/l/x", 3)
 		r.Waiting("/l", "/l/x", "w")
-		r.Granted("/l", "/l/x", 42, 0)
+		r.Granted(t.Context(), "/l", "/l/x", 42, 0)
 		r.HandedOver("/l", "/l/x", 0)
 		r.Unreleased("/l", Former{}, time.Second)
-		r.Failed("/l", time.Second, sentinel.ErrDeadline)
-		r.Over("/l", "/l/x", time.Second, sentinel.ErrDeadline)
+		r.Failed(t.Context(), "/l", time.Second, sentinel.ErrDeadline)
+		r.Over(t.Context(), "/l", "/l/x", 42, time.Second, sentinel.ErrDeadline)
 		r.Lost("/l", "/l/x", 42, sentinel.ErrDeadline)
 		r.Released("/l", "/l/x", nil)
 		r.Rejoined("/l", sentinel.ErrDeadline)
@@ -221,3 +225,6 @@ func TestSubscriberGetsThePresentStatusThenTheNewestAndNothingAfterItHasUnsubscr
 		r.Close()
 	})
 }
+
+// key is the key of a value in a context.
+type key struct{}

@@ -90,7 +90,7 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*r
 		return nil, err
 	}
 	for i, claimed := range claims {
-		c.Report().Granted(parts[i].Queue.Path(), claimed.Path(), claimed.Token(), time.Since(began))
+		c.Report().Granted(ctx, parts[i].Queue.Path(), claimed.Path(), claimed.Token(), time.Since(began))
 	}
 	return claims, nil
 }

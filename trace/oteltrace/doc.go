@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package oteltrace exports the metrics of a Lockkeeper client through the OpenTelemetry metric
-// API: waits, holds, losses, the time left until the deadline, and whether the client can be used.
+// API: waits, holds, losses, the time left until the deadline, and whether the client can be used. It
+// also records spans of waits and holds.
 //
 //	metrics, err := oteltrace.New(nil) // with the global meter provider
 //	if err != nil {
@@ -17,8 +18,9 @@
 // The metrics of events are recorded on the client's trace goroutine, which they do not block; the
 // client's state is read when a reader collects. docs/observability.md lists all metrics.
 //
-// The package records no spans: an event has no context, and so a span would have no parent. A
-// caller that wants one starts it around its call of Lock.
+// SpanTrace records a span for each wait and each hold, below the caller's span:
+//
+//	client, err := recipes.Connect(ctx, servers, &recipes.Options{Trace: oteltrace.SpanTrace(metrics.Trace(), nil)})
 //
 // # Cardinality
 //
