@@ -118,10 +118,14 @@ func serve(
 		return err
 	}
 	draining := make(chan struct{})
-	server := newServer(api.New(api.Options{
+	var handler http.Handler = api.New(api.Options{
 		Locks: locks{replica}, Actions: recent, History: past, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Namespaces: root.Children, Principals: f.principals, Keys: f.keys, Audit: f.audit, AuditRenewals: c.AuditRenewals, Holds: table, Logger: c.Logger, Registry: registry,
 		Ready: probe.ready, Draining: draining, Version: c.Version,
-	}), f, c.Logger)
+	})
+	if c.Middleware != nil {
+		handler = c.Middleware(handler)
+	}
+	server := newServer(handler, f, c.Logger)
 	failed := make(chan error, 1)
 	running.Go(func() { failed <- listen(server, listener, f.certificate != nil) })
 	scheme := "http"

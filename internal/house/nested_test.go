@@ -117,6 +117,10 @@ var nested = map[string]rule{
 		tools:   []string{torture + "/evidence"},
 		because: "it measures the library beside those of other projects, as programs use them",
 	},
+	proof + "/spans": {
+		tools:   []string{service, client},
+		because: "it contains only tests: requests of the service in the traces of its callers",
+	},
 	proof + "/deploy": {
 		tools:   []string{promtest, zktest},
 		because: "it contains only tests: the files of service/deploy",

@@ -51,6 +51,9 @@ type Options struct {
 	// TLS has the certificates of the service's authority and of this client. The default trusts the system's
 	// authorities.
 	TLS *tls.Config
+	// Transport, if not nil, returns what sends the requests in place of base, which it calls: for spans, for instance,
+	// OpenTelemetry's otelhttp.NewTransport, which sends the trace of the caller to the service.
+	Transport func(base http.RoundTripper) http.RoundTripper
 
 	_ struct{}
 }
@@ -63,6 +66,7 @@ type Client struct {
 	ttl     time.Duration
 	bearer  func() (string, error)
 	http    *http.Client
+	idle    func() // closes idle connections, which a RoundTripper around the transport need not pass on
 
 	mu     sync.Mutex // guards what follows
 	closed bool
@@ -103,8 +107,13 @@ func New(urls string, opts *Options) (*Client, error) {
 	transport.ForceAttemptHTTP2 = false
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP1(true)
+	c.idle = transport.CloseIdleConnections
+	var sender http.RoundTripper = transport
+	if opts.Transport != nil {
+		sender = opts.Transport(transport)
+	}
 	c.http = &http.Client{
-		Transport:     transport,
+		Transport:     sender,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
@@ -143,7 +152,7 @@ func (c *Client) Close() error {
 		unlocking.Go(func() { results[i] = h.Unlock(context.Background()) })
 	}
 	unlocking.Wait()
-	c.http.CloseIdleConnections()
+	c.idle()
 	return errors.Join(results...)
 }
 
