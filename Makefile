@@ -98,6 +98,7 @@ test-plain:
 
 test-containers:
 	@unset ZK_TEST_BACKEND; $(IMAGE) $(RUN) run $(NICE) $(RACE) -p 1 -parallel 3 -timeout 20m ./docker/... ./proof/deploy; \
+	run $(NICE) $(TEST) -tags ensemble ./examples/ci; \
 	$(DONE)
 
 # What these packages test runs with the race detector in other packages: guards in fencing, clients in recipes. The clients of
@@ -195,7 +196,7 @@ check: tidy ## check vet, formatting, go.mod files, workflows, import rules and 
 	@set -e; for m in $(MODULES); do echo "vet $$m"; (cd $$m && go vet ./...); done
 	@echo gofumpt; files=$$($(GOFUMPT) -l .) || exit 1; \
 	if [ -n "$$files" ]; then printf '%s\n' "not formatted by gofumpt; make format does it:" $$files; exit 1; fi
-	$(ACTIONLINT) .github/workflows/*.yml
+	$(ACTIONLINT) .github/workflows/*.yml examples/ci/workflow.yml
 	go test ./docs ./internal/house
 
 format: ## format all Go files with gofumpt

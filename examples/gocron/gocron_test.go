@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -20,7 +21,7 @@ import (
 
 // bubble runs f in fake time with a server and two clients.
 func bubble(t *testing.T, f func(t *testing.T, ensemble *zktest.Ensemble, a, b *recipes.Client)) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()
