@@ -57,22 +57,20 @@ func WithLock(ctx context.Context, e *election.Election, identity string, f func
 	asked := make(chan struct{})
 	l := &Lock{election: e, identity: identity, asked: sync.OnceFunc(func() { close(asked) }), base: base}
 
-	ended := make(chan error, 1)
+	ended, done := make(chan error, 1), make(chan struct{})
 	go func() {
+		defer close(done)
 		select {
 		case <-asked:
+			ended <- l.campaign(campaign, func(err error) { lose(err); cancel(err) })
 		case <-campaign.Done():
 			ended <- nil
-			return
 		}
-		ended <- l.campaign(campaign, func(err error) { lose(err); cancel(err) })
 	}()
-	defer func() { stop(); <-ended }() // for a panic of f; otherwise it does not wait
+	defer func() { stop(); <-done }() // also if f panics
 	err := f(ctx, l)
 	stop()
-	led := <-ended
-	close(ended)
-	return errors.Join(err, led)
+	return errors.Join(err, <-ended)
 }
 
 // campaign campaigns, and leads until ctx is done. It calls end with the reason if it cannot lead any longer while f runs.

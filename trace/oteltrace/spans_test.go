@@ -26,9 +26,10 @@ import (
 )
 
 // traced runs f in fake time with a mutex of a client that records spans, and one of another client on the same path.
-func traced(t *testing.T, next *recipes.Trace, f func(t *testing.T, s *setup)) {
+func traced(t *testing.T, next *recipes.Trace, f func(s *setup)) {
+	t.Helper()
 	faketime.Test(t, func(t *testing.T) {
-		s := &setup{exporter: tracetest.NewInMemoryExporter()}
+		s := &setup{t: t, exporter: tracetest.NewInMemoryExporter()}
 		provider := trace.NewTracerProvider(trace.WithSyncer(s.exporter))
 		s.tracer = provider.Tracer("program")
 		var err error
@@ -51,11 +52,12 @@ func traced(t *testing.T, next *recipes.Trace, f func(t *testing.T, s *setup)) {
 		other, mu := connect(nil)
 		defer other.Close()
 		s.other = mu
-		f(t, s)
+		f(s)
 	})
 }
 
 type setup struct {
+	t         *testing.T // of the bubble
 	exporter  *tracetest.InMemoryExporter
 	tracer    api.Tracer
 	ensemble  *zktest.Ensemble
@@ -92,7 +94,8 @@ func (s *setup) requireSpan(t *testing.T, name string, attributes map[string]any
 }
 
 func TestWaitAndHoldAreChildrenOfCallersSpan(t *testing.T) {
-	traced(t, nil, func(t *testing.T, s *setup) {
+	traced(t, nil, func(s *setup) {
+		t := s.t
 		first, err := s.other.Lock(t.Context())
 		require.NoError(t, err)
 		time.AfterFunc(3*time.Second, func() { _ = first.Unlock(context.Background()) })
@@ -120,7 +123,8 @@ func TestWaitAndHoldAreChildrenOfCallersSpan(t *testing.T) {
 }
 
 func TestTermsOfRunAreChildrenOfItsCallersSpan(t *testing.T) {
-	traced(t, nil, func(t *testing.T, s *setup) {
+	traced(t, nil, func(s *setup) {
+		t := s.t
 		e, err := election.New(s.client, "/l", nil)
 		require.NoError(t, err)
 		ctx, parent := s.tracer.Start(t.Context(), "program")
@@ -138,7 +142,8 @@ func TestTermsOfRunAreChildrenOfItsCallersSpan(t *testing.T) {
 }
 
 func TestSpanOfLostHoldEndsWithItsCause(t *testing.T) {
-	traced(t, nil, func(t *testing.T, s *setup) {
+	traced(t, nil, func(s *setup) {
+		t := s.t
 		ctx, cancel := context.WithCancel(t.Context())
 		hold, err := s.mu.Lock(ctx)
 		require.NoError(t, err)
@@ -171,7 +176,8 @@ func TestSpanOfFailedWaitHasItsCause(t *testing.T) {
 			return err
 		}},
 	} {
-		traced(t, nil, func(t *testing.T, s *setup) {
+		traced(t, nil, func(s *setup) {
+			t := s.t
 			_, err := s.other.Lock(t.Context())
 			require.NoError(t, err)
 			ctx, parent := s.tracer.Start(t.Context(), "request")
@@ -190,7 +196,8 @@ func TestSpanTraceCallsFunctionsOfNextTrace(t *testing.T) {
 		return func(recipes.QueueEvent) { called = append(called, name) }
 	}
 	next := &recipes.Trace{Granted: record("granted"), Failed: record("failed"), Ended: record("ended"), Released: record("released")}
-	traced(t, next, func(t *testing.T, s *setup) {
+	traced(t, next, func(s *setup) {
+		t := s.t
 		hold, err := s.mu.Lock(t.Context())
 		require.NoError(t, err)
 		_, err = s.mu.TryLock(t.Context())
