@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
@@ -160,7 +159,7 @@ func (c *etcdClient) Acquire(ctx context.Context, how, path string) (worker.Hold
 	owner := mutex.IsOwner()
 	h := &etcdHold{
 		claim: newClaim(), client: c, session: session, mutex: mutex,
-		revision: (*etcdserverpb.Compare)(&owner).GetCreateRevision(),
+		revision: owner.GetCompare().GetCreateRevision(),
 	}
 	c.last = h.claim
 	c.waiting.Go(func() {
