@@ -25,7 +25,7 @@ func run(t *testing.T, servers []string) replica {
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	r := replica{client: client, terms: make(chan fencing.Token, 8)}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- sweep(ctx, client, func(token fencing.Token) { r.terms <- token }) }()
 	t.Cleanup(func() { stop(); require.NoError(t, <-ended) })

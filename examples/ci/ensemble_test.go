@@ -11,4 +11,7 @@ import (
 )
 
 // start starts three real servers, which stop with the test.
-func start(t *testing.T) *docker.Ensemble { return docker.Start(t, &docker.Options{Servers: 3}) }
+func start(t *testing.T) *docker.Ensemble {
+	t.Helper()
+	return docker.Start(t, &docker.Options{Servers: 3})
+}

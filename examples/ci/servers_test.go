@@ -11,4 +11,7 @@ import (
 )
 
 // start starts three servers in the test process, which stop with the test.
-func start(t *testing.T) *zktest.Ensemble { return zktest.Start(t, &zktest.Options{Servers: 3}) }
+func start(t *testing.T) *zktest.Ensemble {
+	t.Helper()
+	return zktest.Start(t, &zktest.Options{Servers: 3})
+}

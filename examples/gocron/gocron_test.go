@@ -21,6 +21,7 @@ import (
 
 // bubble runs f in fake time with a server and two clients.
 func bubble(t *testing.T, f func(t *testing.T, ensemble *zktest.Ensemble, a, b *recipes.Client)) {
+	t.Helper()
 	faketime.Test(t, func(t *testing.T) {
 		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true})
 		require.NoError(t, err)
@@ -39,6 +40,7 @@ func bubble(t *testing.T, f func(t *testing.T, ensemble *zktest.Ensemble, a, b *
 }
 
 func newElector(t *testing.T, client *recipes.Client) *elector {
+	t.Helper()
 	e, err := election.New(client, "/election/jobs", nil)
 	require.NoError(t, err)
 	return &elector{election: e}
