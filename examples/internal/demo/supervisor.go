@@ -209,7 +209,8 @@ func (s *supervisor) script(ctx context.Context) error {
 				return errors.New("all worker processes have ended")
 			}
 			s.handle(r)
-			if r.message == leading && first != "" && time.Since(frozen) > sessionTimeout {
+			// Its session expires a session timeout after its last heartbeat. A process that leads much earlier leads something else.
+			if r.message == leading && first != "" && r.process != first && time.Since(frozen) > sessionTimeout/2 {
 				successor = r.process
 			}
 			switch {
