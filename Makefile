@@ -93,7 +93,7 @@ test-library:
 test-plain:
 	@$(RUN) run $(NICE) $(TEST) $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
 	run $(NICE) $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
-		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
+		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier ./assign; \
 	$(DONE)
 
 test-containers:
