@@ -130,6 +130,7 @@ examples: ## freeze a leader during its work, in each example, and see its stale
 	cd examples && go run ./controller -freeze
 
 simulate: ## try many plans of faults in fake time, cut each frame of each scenario, and run each mutant (SEEDS=20000)
+	go test ./assign -run '^TestAtMostOneOwner' -assign.every 1
 	cd proof && go test -timeout 0 ./simulation -sim.seeds $(SEEDS) && go test -race -timeout 0 ./simulation && go test -timeout 0 ./mutants
 
 # 200 processes with a guardian hold a lock and are killed; it must pass on within 0.05 T each time.

@@ -4,6 +4,7 @@ package assign_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -15,6 +16,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
+
+// The proof's simulation cuts scenarios of assignments at each frame; make simulate runs all requests here.
+var every = flag.Int("assign.every", 17, "fail one request of this many, from a random one on")
 
 // scribble overwrites the records of members at random times, as stale leaders and operators might: any number of members can be named for a
 // partition.
@@ -97,13 +101,9 @@ func TestAtMostOneOwnerWhateverTheRecordsSay(t *testing.T) {
 		"never answered":                     {Hold: zktest.ToClient},
 	} {
 		t.Run(name, func(t *testing.T) {
-			step := 1
-			if testing.Short() {
-				step = 17
-			}
-			n := 1
+			n := 1 + rand.IntN(*every)
 			for sweep(t, n, rule) {
-				n += step
+				n += *every
 			}
 			require.Greater(t, n, 60, "the scenario has that many requests at least")
 			t.Log(fmt.Sprint(n, " requests"))
