@@ -3,10 +3,12 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -249,6 +251,25 @@ func (q *Queue) Order(ctx context.Context, s *client.Session, members []protocol
 	return members, nil
 }
 
+// readCzxids adds the czxids of those of the names that still exist. The reads are in flight together: one after the other, those of
+// hundreds of waiters would take seconds at a slow ensemble, in which the queue has no holder.
+func (q *Queue) readCzxids(ctx context.Context, s *client.Session, names []string, to map[string]int64) error {
+	var mu sync.Mutex // guards to and failed
+	var failed error
+	err := session.Each(s.Session, names, func(name string) {
+		_, stat, err := s.Get(ctx, q.path+"/"+name)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			to[name] = stat.Czxid
+		case !errors.Is(err, zk.ErrNoNode):
+			failed = err
+		}
+	})
+	return cmp.Or(failed, err)
+}
+
 // orderable reads the czxid of those members whose number does not give their
 // position. Names do not recur, so each czxid is read once and kept.
 func (q *Queue) orderable(ctx context.Context, s *client.Session, members []protocol.Member) ([]protocol.Member, error) {
@@ -260,19 +281,16 @@ func (q *Queue) orderable(ctx context.Context, s *client.Session, members []prot
 	known := q.czxids
 	q.mu.Unlock()
 	present := make(map[string]int64, len(names)) // replaces known, which other goroutines may be reading
+	var unknown []string
 	for _, name := range names {
-		czxid, ok := known[name]
-		if !ok {
-			_, stat, err := s.Get(ctx, q.path+"/"+name)
-			if errors.Is(err, zk.ErrNoNode) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			czxid = stat.Czxid
+		if czxid, ok := known[name]; ok {
+			present[name] = czxid
+		} else {
+			unknown = append(unknown, name)
 		}
-		present[name] = czxid
+	}
+	if err := q.readCzxids(ctx, s, unknown, present); err != nil {
+		return nil, err
 	}
 	q.mu.Lock()
 	q.czxids = present

@@ -105,3 +105,31 @@ func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestOrderOfAStuckCounterIsReadInAFewRoundTrips(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		const contenders, delay = 60, 10 * time.Millisecond
+		s := newEnsemble(t)
+		s.create("/l", string(protocol.ParentData(0)))
+		require.NoError(t, s.SetCounter("/l", math.MaxInt32))
+		q := newQueue(t, s.connect(s.options()), nil)
+		first, err := q.Claim(t.Context())
+		require.NoError(t, err)
+		for range contenders - 1 {
+			claiming(t.Context(), q)
+		}
+		time.Sleep(testTimeout)
+		require.Len(t, s.queue(), contenders)
+
+		link := s.Link()
+		opts := s.options()
+		opts.Dial = link.Dial
+		other := newQueue(t, s.connect(opts), nil)
+		link.Delay(delay)
+		began := time.Now()
+		front, err := other.First(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, first.Path(), "/l/"+front.Name)
+		require.Less(t, time.Since(began), 20*delay, "a listing, the czxids of %d names, and a read", contenders)
+	})
+}
