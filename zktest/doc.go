@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zktest runs ZooKeeper inside a test: one or several servers in this process,
-// in memory, which speak the real protocol on a real socket and fail at a moment that
-// the test chooses. It needs nothing but Go, and starts in a millisecond.
+// Package zktest runs ZooKeeper inside a test: one or several servers in this process, in memory, which speak the real protocol
+// on a real socket and fail when the test chooses. It needs nothing but Go, and starts in a millisecond.
 //
 //	func TestWorkStopsWhenTheLeaderIsExpired(t *testing.T) {
 //		srv := zktest.Start(t, nil)
@@ -61,13 +60,11 @@
 // Faults hit the connection of one client, a [Link], a [Server], a session or a node. [Ensemble.Apply] injects a fault by its
 // name: docs/testing.md lists all.
 //
-// Start, Run, the addresses and ids of servers, and the faults that take a context have the same names, order and meaning in
-// package docker, which runs real servers.
+// Start, Run, and the faults that take a context have the same names and meaning in package docker, which runs real servers.
 //
 // # Scripted requests
 //
-// A [Rule] selects requests by operation, path and client and scripts their outcome. It
-// also counts the requests and bytes that it selects.
+// A [Rule] selects requests by operation and path, scripts their outcome, and counts them.
 //
 //	srv.Intercept(zktest.Rule{Op: "create", Below: "/locks", Times: 1, Fail: zktest.ErrNoAuth})
 //	srv.Intercept(zktest.Rule{Op: "getData", Path: "/config", Hold: zktest.ToClient})
