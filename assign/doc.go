@@ -52,8 +52,8 @@
 //
 // # What it costs
 //
-// For 1,000 partitions and 50 members, a first start costs 6,400 requests, and a 51st member, with 19 moves, 140. While nothing changes, each member
-// sends a heartbeat every T/6. MaxPartitions is the limit: beyond it, assign ranges.
+// docs/performance.md has the requests. While nothing changes, each member sends a heartbeat every T/6. MaxPartitions is the
+// limit: beyond it, assign ranges.
 //
 // # Nodes
 //

@@ -71,7 +71,7 @@
 // reads the names of all members once in a round, 15 bytes each, so that a thousand members read 15 MB together. Members that
 // wait for others ask once in T/2 whether these have died. No heartbeats are sent.
 //
-// Processes beyond n pay that again for each round that begins without them. To admit n of many processes, use lock.Semaphore.
+// To admit n of many processes, use lock.Semaphore.
 //
 // # Nodes
 //

@@ -80,6 +80,6 @@
 //
 // # What it costs
 //
-// Only the leader writes heartbeats. Clients that must not lead observe, which costs two watches for each. Each of them
-// reads each change of a value: publish addresses, not progress. docs/performance.md has the numbers.
+// Only the leader writes heartbeats. Clients that must not lead observe: two watches each, and a read for each change of a value.
+// docs/performance.md has the numbers.
 package election

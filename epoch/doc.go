@@ -25,10 +25,9 @@
 //
 // # Why two checks
 //
-// Each transaction checks the claim's own node and the version of the epoch's node. The first check ([recipes.Claim.Commit])
-// prevents writes after the term, and holds when versions restart because the epoch's node was deleted. The second one stops a
-// leader whose own node still exists: one that was superseded by an operator who has written the epoch's node, or by the
-// leader of another election that shares the epoch's path.
+// Each transaction checks the claim's own node ([recipes.Claim.Commit]), to prevent writes after the term, and the version of
+// the epoch's node, to stop a leader whose own node still exists, but that an operator or the leader of another election with
+// the same epochs has superseded.
 //
 // # What it does not promise
 //

@@ -20,9 +20,9 @@
 //
 // # Efficiency and correctness
 //
-// An efficiency lock prevents duplicate work that is only wasteful, such as a report that is mailed twice. It fails rarely, under
-// stated conditions, when the machine is busiest. A correctness lock protects data: each write carries the token and the resource
-// checks it (fencing.Gate, a database row), or goes to ZooKeeper itself with Hold.Commit.
+// An efficiency lock prevents duplicate work that is only wasteful, and fails rarely. A correctness lock protects data: each
+// write carries the token and the resource checks it (fencing.Gate, a database row), or goes to ZooKeeper itself with
+// Hold.Commit.
 //
 // # The states of a lock
 //

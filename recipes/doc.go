@@ -3,24 +3,23 @@
 // Package recipes is the foundation of locks and elections on ZooKeeper: a [Client] keeps a session with an ensemble,
 // and the first contender of a queue holds a [Claim].
 //
-// Programs call package lock or package election, and use this package to connect. What it documents holds for both. T is
-// the session timeout that the servers granted ([Client.SessionTimeout]); a tick is the servers' tickTime.
+// Programs call package lock or package election, and use this package to connect. T is the session timeout that the servers
+// granted ([Client.SessionTimeout]); a tick is the servers' tickTime.
 //
 // # What it does not promise
 //
 //   - A process that is paused, or whose machine is suspended, can act after it lost a claim and before it can know.
 //     Only a resource that checks the claim's token is safe from that: see package fencing. A context, [Claim.Err] and
 //     [Claim.Check] make the window small and never close it.
-//   - A holder is notified of a loss before ZooKeeper can grant the claim to another contender only on four conditions: T
-//     is at least four ticks; the leader pings its followers on time; this process is scheduled; and its clock runs at the
-//     rate of the leader's. Where one fails, only the token protects the resource.
+//   - A holder is notified of a loss before ZooKeeper can grant the claim to another contender only on four conditions: T is at
+//     least four ticks; the leader pings its followers on time; this process is scheduled; and its clock runs at the rate of the
+//     leader's.
 //   - If an operator or another program deletes a claim's node or writes to it, the claim ends when the client detects
 //     that. By then another contender may have been granted the claim. The same goes for a session that an operator closes.
-//   - Tokens rise within one history of the ensemble. After a restore from a backup or a wipe they start lower, and the
-//     same tokens are granted again. A gate refuses those below its high-water mark and admits an equal one. A guard that
-//     is given the id of the history ([Client.History]) detects a wipe, and refuses with fencing.ErrOtherHistory until an
-//     operator resets it. A restore brings the old id back: delete the node lockkeeper-history, at the root of each
-//     namespace, as a step of the restore.
+//   - Tokens rise within one history of the ensemble. After a restore from a backup or a wipe they start lower, and the same
+//     tokens are granted again. A guard that is given the id of the history ([Client.History]) detects a wipe, and refuses with
+//     fencing.ErrOtherHistory until an operator resets it. A restore brings the old id back: docs/versions-and-migration.md has
+//     the steps.
 //   - Claims of one Client share its session, and are lost together when the session is.
 //
 // # The states of a claim
@@ -138,24 +137,20 @@
 //
 // # What it costs an ensemble
 //
-// Each session that holds writes six times in T through the quorum, however many claims it has. One that only waits
-// writes nothing. docs/performance.md has the numbers for 10, 1,000 and 100,000 clients, and the requests of each recipe.
-// Remedies, in this order: one Client for each process; a longer T,
-// which is also how long a killed holder's claim stays taken (the servers grant 20 ticks at most, unless maxSessionTimeout is
-// set higher).
+// Each session that holds writes six times in T through the quorum, however many claims it has. One that only waits writes
+// nothing. docs/performance.md has the numbers for 10, 1,000 and 100,000 clients, and the requests of each recipe. Remedies, in
+// this order: one Client for each process; a longer T, for which a killed holder's claim also stays taken (the servers grant 20
+// ticks at most, unless maxSessionTimeout is set higher).
 //
 //   - An uncontended claim: one request to join, one to release, on a path that the Queue knows. The first use of a Queue
 //     reads the parent, so keep the Queue, and the Mutex or Election that is built on it. A parent that is missing, or was
 //     reaped since, takes three requests to create, and more if those above it are missing too. Heartbeats begin
 //     T/48 after the grant: six in T, or twelve for the first T/4 after a silence.
-//   - Where the parent holds data that this library did not write, or may not be written: a create, a read and a listing to join.
-//   - A contended claim: a join, a watch of the predecessor, the release, and two reads by the next contender, the only one
-//     that it wakes: of its own node and of the parent, whatever the length of the queue. A wait of more than T/4 costs a
-//     write more. A client that knows no other contender lists the queue once. So does a contender whose predecessor gives
-//     up, dies, is a reader or belongs to another library. Waiters of one client that need a listing at the same time share it.
-//     A listing has about 56 bytes for the first contender of a session and 28 for each other: 140 to 280 KB with 5 000.
-//   - While a write of a session is in flight, the joins, releases, lease renewals and Checks of its other callers wait for the
-//     answer, and then share one transaction.
+//   - A contended claim: a join, a watch of the predecessor, the release, and two reads by the next contender, the only one that
+//     it wakes, whatever the length of the queue. A client that knows no other contender lists the queue once. So does a
+//     contender whose predecessor gives up, dies, is a reader or belongs to another library. Waiters of one client share
+//     listings. A listing has about 56 bytes for the first contender of a session and 28 for each other: 140 to 280 KB with
+//     5,000.
 //   - A client has at most 128 requests in flight, and heartbeats in addition: however many callers it has, a heartbeat
 //     waits behind 128 requests at most. Of the callers that wait, Check, Commit and releases come first, then watches,
 //     reads and the deletions of waiters, then joins, to which one turn in eight goes in any case. 32 requests are
@@ -165,28 +160,25 @@
 //     one joins, and the others are refused by the parent's version. Where the parent may not be written, several can
 //     create a node, and all but the first delete theirs.
 //   - In this process: one connection and, in the ZooKeeper client, two buffers of 1.5 MiB for each session.
-//   - 2³¹ joins below one parent, which at 1 000 a second is 25 days without a pause, as an empty container is reaped and
-//     its numbers begin anew. ZooKeeper's counter does not wrap then but sticks, and sequence numbers no longer give the
-//     order. From 2³¹ − 2²⁰ on, contenders are ordered by czxid, which takes a read for each that was not read before,
-//     and every name has a nonce. Contenders of other libraries in the same queue do not know that.
+//   - 2³¹ joins below one parent, which at 1 000 a second is 25 days without a pause, as an empty container is reaped and its
+//     numbers begin anew. From 2³¹ − 2²⁰ on, contenders are ordered by czxid, which takes a read for each that was not read
+//     before. Contenders of other libraries in the same queue do not know that.
 //
 // # Nodes
 //
 // Contenders are ephemeral sequential children of the queue's node, named <czxid of the parent, base 36>-lock-<number>, or
-// <czxid>-<nonce>-lock-<number> where the session has no other contender in that queue. No name is given twice, even when
-// a parent is reaped or deleted and created again: docs/protocol.md gives the reason. The readers and writers of a
-// read/write lock have -__READ__ or -__WRIT__ in place of -lock-. Contenders for permits have -w<weight> before
-// -lock-, and those with a priority -p<priority>. Children named …lock-<number>, …__lock__<number>,
-// …__READ__<number> or …__WRIT__<number> are contenders, whichever program created them; all others are ignored. So locks and
-// elections on the same path exclude each other, and contenders of some other libraries can join the same queue:
-// docs/versions-and-migration.md names them. Parents are created as container nodes, which the servers remove some time
-// after their last child, and as persistent ones where a server has no containers. The same goes for the nodes above, the
-// namespace's among them: create those that carry permissions or quotas yourself.
+// <czxid>-<nonce>-lock-<number> where the session has no other contender in that queue. No name is given twice, even when a
+// parent is reaped or deleted and created again: docs/protocol.md gives the reason. The readers and writers of a read/write lock
+// have -__READ__ or -__WRIT__ in place of -lock-. Contenders for permits have -w<weight> before -lock-, and those with a priority
+// -p<priority>. Children named …lock-<number>, …__lock__<number>, …__READ__<number> or …__WRIT__<number> are contenders,
+// whichever program created them; all others are ignored. So locks and elections on one path exclude each other, and some other
+// libraries can join the queue: docs/versions-and-migration.md. Parents are created as container nodes, which the servers remove
+// some time after their last child, and as persistent ones where a server has no containers. The same goes for the nodes above,
+// the namespace's among them: create those that carry permissions or quotas yourself.
 //
 // # Where to look next
 //
-// Packages lock, election, group, schedule and barrier for what to call; package fencing for the token; package epoch for
-// state in ZooKeeper; [Options] for what can be set; [Trace] for what can be watched; docs/observability.md for metrics and
-// alerts; docs/performance.md for the requests of each recipe; docs/protocol.md for why the deadline and the join are right; then
-// internal/deadline, internal/queue and internal/session.
+// Packages lock, election, group, schedule, barrier and assign; package fencing for the token; package epoch for state in
+// ZooKeeper; [Options] for what can be set; [Trace] for what can be watched; docs/observability.md for metrics and alerts;
+// docs/performance.md for the requests of each recipe; docs/protocol.md for why the deadline and the join are right.
 package recipes

@@ -8,10 +8,8 @@
 // again to renew it; an observer that has seen one version for TTL × 33/32 deletes the
 // node. So leases survive the death of a replica, and end without their holder.
 //
-// Exclusion follows from the order of the nodes and depends on no clock. That a holder
-// stops before another contender is granted the lock depends on the holder: it must have
-// stopped when Grant.Valid has passed since it *sent* the request that was answered, on a
-// monotonic clock whose rate differs from the observers' by less than 1/64, and in a process
-// that is not paused.
-// Only a resource that checks the fencing token is safe without these conditions.
+// Exclusion follows from the order of the nodes and depends on no clock. A holder must have
+// stopped when Grant.Valid has passed since it *sent* the request that was answered, by a
+// monotonic clock: docs/protocol.md states the conditions under which that is before the
+// next grant.
 package lease

@@ -15,8 +15,7 @@
 //	}
 //	metrics.SetClient(client)
 //
-// The metrics of events are recorded on the client's trace goroutine, which they do not block; the
-// client's state is read when a reader collects. docs/observability.md lists all metrics.
+// docs/observability.md lists all metrics.
 //
 // SpanTrace records a span for each wait and each hold, below the caller's span:
 //
@@ -24,6 +23,6 @@
 //
 // # Cardinality
 //
-// No attribute has more than nine values, except "path". By default it is omitted: all locks and
-// elections are counted together. Options.Path gives them values.
+// No attribute has more than nine values, except "path". By default it is omitted. Options.Path gives
+// it values.
 package oteltrace

@@ -12,11 +12,10 @@
 //	metrics.SetClient(client)
 //	http.Handle("/metrics", promhttp.Handler())
 //
-// The metrics of events are updated on the client's trace goroutine and never block it; the client's
-// state is read when it is collected. docs/observability.md lists all metrics.
+// docs/observability.md lists all metrics.
 //
 // # Cardinality
 //
-// No label has more than nine values, except "path". By default it has none: all locks and
-// elections are counted together. Options.Path gives them labels.
+// No label has more than nine values, except "path". By default it is empty. Options.Path gives it
+// values.
 package promtrace
