@@ -5,52 +5,46 @@
 // Package torture injects faults into a real ensemble and into the contenders for its locks and elections, and checks whether
 // two clients ever held a lock at the same time. `make torture` calls [Run].
 //
-// A run without findings shows nothing about other faults, times and machines. A run with findings keeps its history and
-// prints the command that repeats its faults. Contenders and servers then meet them at other instants, so the finding need not
-// recur.
+// A run without findings shows nothing about other faults, times and machines. A run with findings keeps its history and prints
+// the command that repeats its faults. Contenders and servers then meet them at other instants, so the finding need not recur.
 //
 // # A run
 //
-// Contenders are worker processes (package proof/torture/worker, also on how to write others). They request a few paths with
-// every operation of the library, and write to registers while they hold. Each reaches the servers through its own proxies.
-// Meanwhile the nemesis injects the faults of a plan ([GeneratePlan]) and heals them: in servers, in contenders, in the links
-// between them, and as an operator who changes nodes. At the end all faults are healed, each client must be granted a lock once
-// more, and one more contender must acquire each path. Once all their sessions must have ended, none of their nodes may exist,
-// and all servers must have equal nodes.
+// Contenders are worker processes (package proof/torture/worker). They request a few paths with every operation of the library,
+// and write to registers while they hold. Each reaches the servers through its own proxies. Meanwhile the nemesis injects the
+// faults of a plan ([GeneratePlan]) and heals them. At the end each client must be granted a lock once more, and one more
+// contender must acquire each path. Once all their sessions must have ended, none of their nodes may exist, and all servers must
+// have equal nodes.
 //
-// One history (package proof/history), which package proof/check checks, has
+// Package proof/check checks one history (package proof/history), which has
 //
 //   - the contenders' events, each at its instant of the machine's CLOCK_MONOTONIC;
-//   - ZooKeeper's commit order: package txnlog merges the transaction logs of all servers, with the creation and deletion of
-//     every node and the end of every session, to the millisecond of the leader's clock;
+//   - ZooKeeper's commit order, merged by package txnlog from the transaction logs of all servers, to the millisecond of the
+//     leader's clock;
 //   - the registers' decisions, each at its instant, in the harness;
 //   - when there was a quorum, which answered the harness's writes.
 //
-// Servers of ZooKeeper 3.8.0 run with zookeeper.forceSnapshotSync, without which they can diverge:
-// docs/versions-and-migration.md.
+// Servers of ZooKeeper 3.8.0 run with zookeeper.forceSnapshotSync: docs/versions-and-migration.md.
 //
 // # The verdict
 //
-// Package verdict judges the document of a run. Each rule of the checker is a promise, with a count of how often the run tested
-// it (see check.Rule.Counts): valid if it was tested without a finding, and unknown if it was never tested. A run is valid if
-// every promise is. A run in which a server or the harness failed is unsound, unless something was found. Contenders of this
-// library state the deadline of each claim at the grant: a grant without a recent proof of liveness is found even if it had no
-// consequences.
+// Package verdict judges the document of a run. Each rule of the checker is a promise: valid if it was tested without a finding,
+// and unknown if it was never tested (see check.Rule.Counts). A run is valid if every promise is. A run in which a server or the
+// harness failed is unsound, unless something was found. Contenders of this library state the deadline of each claim at the
+// grant, so that a grant without a recent proof of liveness is found.
 //
 // # Faults aimed at holders
 //
-// A fault that hits a process without a lock tests little. So half of the pauses, partitions and kills of a generated plan name
-// "holder" in place of a contender's number: one that, as the registers show, holds a lock for longer than the short holds last.
-// The harness requests it to extend its hold (worker.Extend), and the fault outlasts its session. A plan alternates between
-// volleys, which hit two or three contenders while no other fault is in progress, and rounds of all kinds of faults. A quiet time
-// follows each.
+// Half of the pauses, partitions and kills of a generated plan name "holder" in place of a contender's number: one that, as the
+// registers show, holds a lock for longer than the short holds last. The harness requests it to extend its hold (worker.Extend),
+// and the fault outlasts its session. A plan alternates between faults of two or three contenders at the same time, without any
+// other fault, and rounds of all kinds of faults. A quiet time follows each.
 //
 // # Recipes
 //
-// The contenders that have sessions exercise all recipes in one run. Some holders of a path with a lock-delay and a fence
-// function do not release. Result.Recipes counts how often each recipe was exercised; the run is unknown if one never was.
-// Readers and holders of permits do not write to the registers, so no fault is aimed at them. Each number of slots has its own
-// registers. No rule judges which candidate leads after a hand-over: locks contend for the same paths, and do not yield.
+// The contenders that have sessions exercise all recipes in one run. Result.Recipes counts how often; the run is unknown if one
+// never was. Readers and holders of permits do not write to the registers, so no fault is aimed at them. No rule judges which
+// candidate leads after a hand-over: locks contend for the same paths, and do not yield.
 //
 // With Options.Waiters and Options.Holds, each worker process has an additional client, with that many contenders on each path
 // and that many uncontended locks. The faults cancel-waiters and expire-sessions hit all of them at the same time.
@@ -58,22 +52,21 @@
 // # The lock service
 //
 // With Options.Replicas, every second contender uses replicas of `lockkeeper serve` in place of the library, on the same paths,
-// and repeats a request that was not answered at the next replica. Replicas and their links have faults of their own, and an
+// and repeats a request that was not answered at the next replica. Replicas and their links have their own faults, and an
 // administrator releases locks by force. From each write of a lease's record, in the servers' logs, the checker knows when the
-// lease may end: check.KeptLease. What the service answers is not recorded: a replica's crash or error is a finding only if it
-// affects a holder, leaves something behind, or ends the replica.
+// lease may end: check.KeptLease. The service's answers are not recorded: a replica's error is a finding only if it affects a
+// holder, leaves something behind, or ends the replica.
 //
 // # Which processes were scheduled
 //
-// A paused process cannot be notified in time. A thread of each worker, independent of locks, reads the clock every 5 ms and
-// reports every gap of more than T/32. A holder is excused if such a gap covers the instant by which it had to be notified, or
-// ended within T/32 before it. The only other excuse is a node that an operator deleted.
+// A thread of each worker, independent of locks, reads the clock every 5 ms and reports every gap of more than T/32. A late
+// holder is excused if such a gap covers the instant by which it had to be notified, or ended within T/32 before it. The only
+// other excuse is a node that an operator deleted.
 //
 // # Stale writes
 //
 // A holder writes every few milliseconds to two registers: one checks tokens with a fencing.Gate, the other accepts every write.
-// It waits between the check of the hold and the write, so a stopped process sends a stale write, one after a write with a newer
-// token, when it continues.
+// It waits between the check of the hold and the write, so that a stopped process sends a stale write when it continues.
 //
 // [Build] can build contenders and replicas with a patch that breaks the library: see testdata/mutants/README.md.
 package torture

@@ -3,8 +3,7 @@
 //go:build unix
 
 // Package worker is the process that contends for locks and elections in a torture run. [Run] contends with this library, or
-// through the lock service; [RunWith] with any other library. The harness, package torture, starts worker processes, reads the
-// events that they report, and injects faults into them.
+// through the lock service; [RunWith] with any other library.
 //
 // # Other worker programs
 //
