@@ -94,6 +94,7 @@ func TestBalancedMovesAtMostTheShareOfMemberThatJoinsOrLeaves(t *testing.T) {
 
 // explore checks each change from each state that can be reached, and returns their number.
 func explore(t *testing.T, names []string, weights []int) (changes int) {
+	t.Helper()
 	type state struct {
 		present uint // a bit for each member
 		current string

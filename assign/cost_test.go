@@ -45,7 +45,7 @@ func (s servers) allOwned(partitions, members int) {
 }
 
 func TestThousandPartitionsOfFiftyMembersCostFewRequests(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		var all []*member
 		for i := range 50 {
 			all = append(all, s.connect(fmt.Sprintf("m%02d", i), assign.Options{Partitions: partitions(1000)}))

@@ -21,7 +21,7 @@ func (o *Options) checkHealth(ctx context.Context) error {
 	case <-checkCtx.Done():
 		err = fmt.Errorf("no answer in time: %w", checkCtx.Err())
 		select {
-		case <-results:
+		case _ = <-results:
 		case <-time.After(election.DefaultHealthTimeout):
 		}
 	}

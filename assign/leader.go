@@ -24,7 +24,6 @@ type leader struct {
 	backoff backoff.Backoff
 	census  *census
 
-	known      bool // the partitions and the members were read
 	partitions []string
 	due        time.Time // when the assignment is computed; zero if nothing has changed
 }

@@ -39,7 +39,7 @@ func (s servers) leaders() []string {
 }
 
 func TestLeaderChangeMovesNothing(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		var all []*member
 		for i := range 4 {
 			all = append(all, s.start(fmt.Sprint(i), assign.Options{Partitions: partitions(30)}))
@@ -61,7 +61,7 @@ func TestLeaderChangeMovesNothing(t *testing.T) {
 }
 
 func TestNothingMovesWithoutLeader(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a, b := s.start("a", assign.Options{Partitions: partitions(10)}), s.start("b", assign.Options{})
 		time.Sleep(settled)
 		calls := s.calls()
@@ -86,7 +86,7 @@ func TestOutageMovesNothing(t *testing.T) {
 		"beyond the former session": 4 * timeout,
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, zktest.Options{}, func(s servers) {
+			bubble(t, func(s servers) {
 				var all []*member
 				for i := range 5 {
 					all = append(all, s.start(fmt.Sprint(i), assign.Options{Partitions: partitions(30)}))
@@ -115,7 +115,7 @@ func TestOutageMovesNothing(t *testing.T) {
 }
 
 func TestRestartMovesNothing(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a, b := s.start("a", assign.Options{Partitions: partitions(30)}), s.start("b", assign.Options{})
 		time.Sleep(settled)
 		c := s.start("c", assign.Options{})
@@ -135,13 +135,13 @@ func TestRestartMovesNothing(t *testing.T) {
 		}
 		b.stop()
 		b.link.Refuse(false)
-		<-b.result
+		_ = <-b.result // its session is lost
 		stopAll(a, c, again)
 	})
 }
 
 func TestPartitionsOfMemberThatCrashedMoveAfterRejoinWait(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		const wait = time.Minute
 		a, b := s.start("a", assign.Options{Partitions: partitions(10)}), s.start("b", assign.Options{RejoinWait: wait})
 		time.Sleep(settled)
@@ -179,7 +179,7 @@ func TestPanickingFunctionLeavesTheRecords(t *testing.T) {
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
-			bubble(t, zktest.Options{}, func(s servers) {
+			bubble(t, func(s servers) {
 				var fail atomic.Bool
 				var calls atomic.Int32
 				function := func(in assign.Input) (map[string]string, error) {
@@ -210,7 +210,7 @@ func TestPanickingFunctionLeavesTheRecords(t *testing.T) {
 }
 
 func TestDataThatIsNotOfThePackageStopsNoWork(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a, b := s.start("a", assign.Options{Partitions: partitions(10)}), s.start("b", assign.Options{})
 		time.Sleep(settled)
 		begun, before := s.calls(), s.now()

@@ -16,11 +16,10 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/assign"
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestObserveYieldsEachChangeOfTheAssignment(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		observer := s.connect("observer", assign.Options{})
 		ctx, stop := context.WithCancel(s.Context())
 		seen := make(chan map[string]string, 100)
@@ -59,7 +58,7 @@ func TestObserveYieldsEachChangeOfTheAssignment(t *testing.T) {
 }
 
 func TestInvalidInputIsAnErrorThatNamesIt(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a := s.connect("a", assign.Options{})
 		for _, c := range []struct {
 			client *recipes.Client
@@ -110,7 +109,7 @@ func TestInvalidInputIsAnErrorThatNamesIt(t *testing.T) {
 }
 
 func TestSecondRunAndTakenIDAreRefused(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a := s.start("a", assign.Options{Partitions: partitions(2)})
 		time.Sleep(settled)
 		require.ErrorContains(s, a.Run(s.Context(), untilDone), "/assign/members/a")
@@ -128,7 +127,7 @@ func TestSecondRunAndTakenIDAreRefused(t *testing.T) {
 }
 
 func TestSetThatWasStoredIsNotReplacedByOptions(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a := s.connect("a", assign.Options{Partitions: partitions(2)})
 		s.must(a.SetPartitions(s.Context(), []string{"z"}))
 		a.run(untilDone)
@@ -153,7 +152,7 @@ func TestSetThatWasStoredIsNotReplacedByOptions(t *testing.T) {
 }
 
 func TestPartitionsInNamespaceAndOwnershipThatCommits(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{SessionTimeout: timeout, Dial: s.Dial, Namespace: "/app", Owner: "host/1"})
 		s.must(err)
 		defer func() { s.must(client.Close()) }()

@@ -12,11 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/assign"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestPartitionsAreSharedAmongMembersThatJoinAndLeave(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a := s.start("a", assign.Options{Partitions: partitions(12)})
 		time.Sleep(settled)
 		require.Equal(s, map[string]int{"a": 12}, s.counts())
@@ -45,7 +44,7 @@ func TestPartitionsAreSharedAmongMembersThatJoinAndLeave(t *testing.T) {
 }
 
 func TestPartitionMovesAfterItsWorkReturned(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		const stopping = 7 * time.Second
 		a := s.connect("a", assign.Options{Partitions: partitions(2)})
 		returned := make(chan time.Time, 2)

@@ -40,11 +40,10 @@ type servers struct {
 	errors *[]string
 }
 
-func bubble(t *testing.T, opts zktest.Options, f func(s servers)) {
+func bubble(t *testing.T, f func(s servers)) {
 	t.Helper()
 	faketime.Test(t, func(t *testing.T) {
-		opts.InMemory, opts.Tick = true, timeout/4
-		ensemble, err := zktest.Run(t.Context(), &opts)
+		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Tick: timeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()
 		s := servers{t, ensemble, new(sync.Mutex), map[string]string{}, map[string]fencing.Token{}, map[string]int{}, new([]string)}

@@ -28,7 +28,7 @@ func stuck(partition string, release <-chan struct{}) func(context.Context, *ass
 }
 
 func TestMemberThatNeverReturnsKeepsOnlyItsPartition(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		release := make(chan struct{})
 		a := s.connect("a", assign.Options{Partitions: partitions(6)})
 		a.run(stuck("p00005", release))
@@ -56,7 +56,7 @@ func TestMemberThatNeverReturnsKeepsOnlyItsPartition(t *testing.T) {
 }
 
 func TestWorkThatDoesNotStopInTimeEndsRunAndKeepsItsPartition(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		release := make(chan struct{})
 		a := s.connect("a", assign.Options{Partitions: partitions(6), StopTimeout: 5 * time.Second})
 		a.run(stuck("p00005", release))
@@ -101,7 +101,7 @@ func TestWorkBeginsAgainOnlyAfterItHasReturned(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, zktest.Options{}, func(s servers) {
+			bubble(t, func(s servers) {
 				release := make(chan struct{})
 				a := s.connect("a", assign.Options{Partitions: partitions(3)})
 				a.run(stuck("p00002", release))
@@ -120,7 +120,7 @@ func TestWorkBeginsAgainOnlyAfterItHasReturned(t *testing.T) {
 }
 
 func TestFailureOfWorkAffectsItsPartitionAlone(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		failing := map[string]func() error{
 			"p00000": func() error { return errors.New("disk full") },
 			"p00001": func() error { panic("nil map") },
@@ -168,7 +168,7 @@ func TestErrorThatRetryRejectsEndsRun(t *testing.T) {
 		"panics":  func(string, error) bool { panic("in Retry") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, zktest.Options{}, func(s servers) {
+			bubble(t, func(s servers) {
 				failure := errors.New("disk full")
 				a := s.connect("a", assign.Options{Partitions: partitions(3), Retry: retry})
 				b := s.start("b", assign.Options{})
@@ -191,7 +191,7 @@ func TestErrorThatRetryRejectsEndsRun(t *testing.T) {
 }
 
 func TestUncertainOperationAtTheEndOfRunIsReported(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a := s.connect("a", assign.Options{Partitions: partitions(1)})
 		a.run(func(ctx context.Context, o *assign.Ownership) error {
 			<-ctx.Done()
@@ -204,7 +204,7 @@ func TestUncertainOperationAtTheEndOfRunIsReported(t *testing.T) {
 }
 
 func TestRunReturnsInTimeWithoutServers(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a := s.start("a", assign.Options{Partitions: partitions(20)})
 		time.Sleep(settled)
 		a.link.Hold(zktest.Both)
@@ -216,7 +216,7 @@ func TestRunReturnsInTimeWithoutServers(t *testing.T) {
 }
 
 func TestClosedClientEndsRun(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		a := s.start("a", assign.Options{Partitions: partitions(2)})
 		time.Sleep(settled)
 		s.must(a.client.Close())
@@ -226,7 +226,7 @@ func TestClosedClientEndsRun(t *testing.T) {
 }
 
 func TestUnhealthyMemberLeaves(t *testing.T) {
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		sick := errors.New("queue of 9000 items")
 		began := time.Now()
 		a := s.connect("a", assign.Options{Partitions: partitions(4), Health: func(context.Context) error {

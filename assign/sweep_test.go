@@ -52,7 +52,7 @@ func (s servers) scribble(r *rand.Rand, ids []string, until time.Time) {
 // servers.record finds two owners, and tokens that do not rise.
 func sweep(t *testing.T, n int, rule zktest.Rule) (reached bool) {
 	t.Helper()
-	bubble(t, zktest.Options{}, func(s servers) {
+	bubble(t, func(s servers) {
 		r := rand.New(rand.NewPCG(uint64(n), 0))
 		opts := assign.Options{
 			Partitions: partitions(3), RebalanceWait: 200 * time.Millisecond, RejoinWait: time.Second, RetryBackoff: 100 * time.Millisecond,
