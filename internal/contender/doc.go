@@ -7,6 +7,8 @@
 //	acquire        acquired [TOKEN], once it is granted
 //	try            acquired [TOKEN], or busy
 //	release        released
+//	holds          holds true or holds false: whether the library counts it as the holder
+//	renew          renewed, after it replaced its lock by a new object
 //	count FILE N   counted, after N times: acquire, add one to the number in the file, release
 //	session        session ID
 //	crowd KIND N   crowded, after it opened N more mutexes: with "sessions" a session for each, with "locks" a path for each
@@ -17,6 +19,7 @@
 //	waiting NODE   it waits for a node ahead
 //	lost [CAUSE]   its hold or its session is over
 //	failed CAUSE   a command has failed
+//	version V      the version of its library
 //
 // A test uses [Process]; a contender in Go uses [Serve] and [Report].
 package contender

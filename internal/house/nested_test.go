@@ -196,6 +196,10 @@ var nested = map[string]rule{
 		may:     []string{history, torture + "/evidence", verdict},
 		because: "it starts the simulation and the torture, and adds to the evidence",
 	},
+	proof + "/historic": {
+		tools:   []string{recipes, lock, election, zktest, contender, need, module + "/internal/faketime", stores},
+		because: "it contains only tests: defects of other libraries, and the same scenarios with the library",
+	},
 	torture + "/rivals": {
 		may:     []string{docker, history, torture, stores, worker},
 		tools:   []string{checker, verdict},

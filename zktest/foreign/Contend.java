@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import java.io.BufferedReader;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Properties;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -38,6 +40,10 @@ public final class Contend {
         default boolean tryAcquire() throws Exception {
             throw new UnsupportedOperationException("try");
         }
+
+        default boolean holds() {
+            throw new UnsupportedOperationException("holds");
+        }
     }
 
     static final class Mutex implements Contender {
@@ -55,6 +61,11 @@ public final class Contend {
         @Override
         public boolean tryAcquire() throws Exception {
             return mutex.acquire(0, TimeUnit.SECONDS);
+        }
+
+        @Override
+        public boolean holds() {
+            return mutex.isAcquiredInThisProcess();
         }
 
         @Override
@@ -176,6 +187,7 @@ public final class Contend {
 
     public static void main(String[] args) throws Exception {
         CuratorFramework client = connect(args[1]);
+        report("version " + version());
         Contender contender =
                 switch (args[0]) {
                     case "mutex" -> new Mutex(new InterProcessMutex(client, args[2]));
@@ -192,6 +204,15 @@ public final class Contend {
             report(execute(args, client, contender, line.split(" ")));
         }
         client.close();
+    }
+
+    private static String version() throws Exception {
+        Properties properties = new Properties();
+        try (InputStream file =
+                CuratorFramework.class.getResourceAsStream("/META-INF/maven/org.apache.curator/curator-framework/pom.properties")) {
+            properties.load(file);
+        }
+        return properties.getProperty("version");
     }
 
     private static void report(String event) {
@@ -231,6 +252,8 @@ public final class Contend {
                 return "acquired";
             case "try":
                 return contender.tryAcquire() ? "acquired" : "busy";
+            case "holds":
+                return "holds " + contender.holds();
             case "release":
                 contender.release();
                 return "released";

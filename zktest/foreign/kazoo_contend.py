@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 
+from kazoo import version
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import KazooState
-from kazoo.recipe.lock import Lock, WriteLock
+from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 
 
 class QueueLock(Lock):
@@ -32,6 +33,7 @@ class QueueLock(Lock):
 RECIPES = {
     "lock": lambda client, path: Lock(client, path, extra_lock_patterns=["-lock-"]),
     "queuelock": QueueLock,
+    "readlock": ReadLock,
     "writelock": lambda client, path: WriteLock(
         client, path, extra_lock_patterns=["-lock-", "-__WRIT__", "-__READ__"]
     ),
@@ -111,9 +113,14 @@ def main(recipe, servers, path, *login):
         return client
 
     client = connect()
+    report("version %s" % version.__version__)
     lock = RECIPES[recipe](client, path)
     crowd = []
     for line in sys.stdin:
+        if line.strip() == "renew":
+            lock = RECIPES[recipe](client, path)
+            report("renewed")
+            continue
         report(execute(connect, path, client, lock, crowd, *line.split()))
     client.stop()
     client.close()
