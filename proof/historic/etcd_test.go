@@ -97,7 +97,10 @@ func etcdSession(t *testing.T, client *clientv3.Client) *concurrency.Session {
 }
 
 // etcdPath returns the keys' prefix of a test.
-func etcdPath(t *testing.T) string { return "/" + t.Name() }
+func etcdPath(t *testing.T) string {
+	t.Helper()
+	return "/" + t.Name()
+}
 
 // keys returns how many contenders' keys exist.
 func keys(t *testing.T, client *clientv3.Client) int {

@@ -48,7 +48,7 @@ func (s served) kazoo(recipe string) *program {
 func (s served) curator(recipe string) *program {
 	s.Helper()
 	compile.once.Do(func() {
-		classes, compile.err = os.MkdirTemp("", "historic") //nolint:usetesting // all tests share it, and TestMain removes it
+		classes, compile.err = os.MkdirTemp("", "historic") // all tests share it, and TestMain removes it
 		if compile.err == nil {
 			compile.path, compile.err = contender.CompileJava(context.WithoutCancel(s.Context()), filepath.Join(foreign, "Contend.java"), classes)
 		}

@@ -106,7 +106,7 @@ func redsyncIsValidAfterItsEnd(t *testing.T) {
 		mutex, next := locks.NewMutex("a"), locks.NewMutex("a")
 		require.NoError(t, mutex.Lock())
 		m.setLate(timeout)
-		valid := begin(t, func(ctx context.Context) (bool, error) { return mutex.ValidContext(ctx) }) //nolint:staticcheck // the reported one
+		valid := begin(t, func(ctx context.Context) (bool, error) { return mutex.ValidContext(ctx) }) //nolint:staticcheck // it is the reported one
 		time.Sleep(timeout - time.Second)
 		require.NoError(t, next.Lock(), "the lock has expired")
 		require.True(t, valid.result(), "although another client holds it")
