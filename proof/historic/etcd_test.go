@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -217,18 +218,20 @@ func failedCampaignLeavesNoNode(t *testing.T) {
 		leader, err := e.Campaign(s.Context())
 		require.NoError(s, err)
 		candidate, link := s.election()
-		refused := link.Intercept(zktest.Rule{When: isRead, Fail: zktest.ErrNoAuth})
+		joined := link.Intercept(zktest.Rule{Op: "create", Below: path})
+		refused := link.Intercept(zktest.Rule{When: isWait, Fail: zktest.ErrNoAuth})
 		_, err = candidate.Campaign(s.Context())
-		require.Error(s, err)
+		require.ErrorIs(s, err, zk.ErrNoAuth)
+		require.Positive(s, joined.Fired())
 		require.Positive(s, refused.Fired())
 		require.Len(s, s.queue(), 1, "only the leader's")
 		require.NoError(s, leader.Resign(s.Context()))
 	})
 }
 
-// isRead selects a contender's reads of the queue.
-func isRead(r zktest.Request) bool {
-	return strings.HasPrefix(r.Path, path) && (r.Op == "getData" || r.Op == "exists" || strings.HasPrefix(r.Op, "getChildren"))
+// isWait selects the reads of a contender that has joined: of the listing, and of other contenders' nodes.
+func isWait(r zktest.Request) bool {
+	return strings.HasPrefix(r.Op, "getChildren") || (r.Op == "getData" || r.Op == "exists") && strings.HasPrefix(r.Path, path+"/")
 }
 
 func etcdResignsTwice(t *testing.T) {
