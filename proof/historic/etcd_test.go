@@ -115,6 +115,7 @@ func etcdLocksTwice(t *testing.T) {
 	session := etcdSession(t, etcdClient(t))
 	first, second := concurrency.NewMutex(session, etcdPath(t)), concurrency.NewMutex(session, etcdPath(t))
 	require.NoError(t, first.Lock(t.Context()))
+	require.NoError(t, first.Lock(t.Context()), "granted although it is held")
 	require.NoError(t, second.Lock(t.Context()), "granted although the first one holds it")
 }
 

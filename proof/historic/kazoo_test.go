@@ -50,8 +50,8 @@ func kazooAtTheStuckCounter(t *testing.T) {
 	require.NoError(t, s.Create(path, nil))
 	require.NoError(t, s.SetCounter(path, math.MaxInt32))
 	holder, newcomer := s.kazoo("lock"), s.kazoo("lock")
-	// Of contenders with equal numbers, the one whose random name comes first in the listing is granted the lock. Each may be the
-	// holder with a name that few others precede, so both draw.
+	// Of contenders with equal numbers, the one whose random name comes first in the listing is granted the lock. The holder's
+	// name may be one that few others precede, so it also tries several.
 	for range 1000 {
 		holder.acquire()
 		for range 20 {

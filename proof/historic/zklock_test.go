@@ -20,7 +20,7 @@ var zkLock = library{name: "`zk.Lock`", short: "zk", module: "github.com/go-zook
 var ofZKLock = []bug{
 	{
 		library: &zkLock, number: "65", report: "https://github.com/go-zookeeper/zk/pull/65",
-		wrong:  "Since the fix, negative sequence numbers are read; at the maximum all contenders have the same, and all hold the lock",
+		wrong:  "Since the fix, negative sequence numbers are read; at the maximum all contenders have equal ones, and all hold the lock",
 		here:   "one holder",
 		theirs: zkLockAtTheStuckCounter, ours: oneHolderAtTheStuckCounter,
 	},
