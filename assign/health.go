@@ -21,7 +21,7 @@ func (o *Options) checkHealth(ctx context.Context) error {
 	case <-checkCtx.Done():
 		err = fmt.Errorf("no answer in time: %w", checkCtx.Err())
 		select {
-		case _ = <-results:
+		case <-results: //nolint:errcheck // the answer has come too late
 		case <-time.After(election.DefaultHealthTimeout):
 		}
 	}

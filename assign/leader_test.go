@@ -135,7 +135,7 @@ func TestRestartMovesNothing(t *testing.T) {
 		}
 		b.stop()
 		b.link.Refuse(false)
-		_ = <-b.result // its session is lost
+		<-b.result //nolint:errcheck // its session is lost
 		stopAll(a, c, again)
 	})
 }

@@ -250,7 +250,7 @@ func TestWritesThatWaitForAGroupEndWithTheClient(t *testing.T) {
 		}
 		require.Zero(t, time.Since(began), "while the group is in flight")
 		release()
-		_ = <-closed
+		<-closed //nolint:errcheck // the client is abandoned
 	})
 }
 
