@@ -76,7 +76,7 @@ func (c *Claim) Context(parent context.Context) (context.Context, context.Cancel
 // Check asks the ensemble whether the claim is held, with one write through its
 // quorum that changes nothing. It returns nil if the claim was held when the write
 // was carried out, ErrLost if the claim is no longer held, and otherwise the error
-// that prevented the check. The claim can be lost between the answer and the
+// that prevented the check. It returns when the claim ends, even if no server answers. The claim can be lost between the answer and the
 // caller's next action: Check does not replace the token.
 func (c *Claim) Check(ctx context.Context) error { return claim.Of(c).Check(ctx) }
 

@@ -217,7 +217,10 @@ func (c *Claim) Check(ctx context.Context) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	err := c.session.CheckGrouped(ctx, c.node)
+	// A server may not answer before another client is granted the claim: the answer matters until the claim ends.
+	held, cancel := c.Context(ctx)
+	err := c.session.CheckGrouped(held, c.node)
+	cancel()
 	if err == nil {
 		return nil
 	}
