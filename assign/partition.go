@@ -177,6 +177,6 @@ func await(workCtx context.Context, results <-chan error, stopTimeout time.Durat
 // releaseAfter releases the claim of work that did not stop, once it has returned: as long as it goes on, no other member may own
 // the partition. Run has returned, and the process is to exit, which ends both.
 func releaseAfter(ctx context.Context, q *queue.Queue, o *Ownership, results <-chan error) {
-	<-results //nolint:errcheck // Run has returned
+	<-results                   //nolint:errcheck // Run has returned
 	_ = q.Release(ctx, o.Claim) // the session's end is the bound
 }
