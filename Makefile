@@ -211,8 +211,10 @@ tidy: ## check that every go.mod is tidy, as consumers see it: without go.work
 	@$(RELEASE) -tidy
 
 # The published modules are listed in proof/release/published.txt.
-release: ## print what a release would change and tag (VERSION=v0.1.0; APPLY=1: commit and tag, but not push)
+# With OUT, binaries, images and bills of materials of the commit are built twice, in two folders and with two caches.
+release: ## print what a release would change and tag (VERSION=v0.1.0; APPLY=1: commit and tag, but not push; OUT=DIR: build it, print checksums)
 	@$(RELEASE) $(if $(APPLY),-apply) '$(VERSION)'
+	@$(if $(OUT),$(RELEASE) -artifacts '$(abspath $(OUT))' '$(VERSION)')
 
 # The cases of proof/bench, which take an hour. Each writes a document to OUT when it has ended, so that RUN continues an
 # interrupted run; those that fail are named, and the others run. Without RUN, guards are measured, and requests of recipes with

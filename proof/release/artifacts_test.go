@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/stretchr/testify/require"
+)
+
+// The two builds share the build cache: make artifacts also compares with an empty one.
+func TestTwoBuildsOfTheCommitAreEqual(t *testing.T) {
+	const version = "v0.0.0-test"
+	targets := []string{"linux/amd64"}
+	dir := t.TempDir()
+	first, err := build(t.Context(), "../..", filepath.Join(dir, "a"), version, targets, nil)
+	require.NoError(t, err)
+	again, err := build(t.Context(), "../..", filepath.Join(dir, "another-folder"), version, targets, nil)
+	require.NoError(t, err)
+	require.Empty(t, differences(first, again))
+
+	base := "lockkeeper_" + version + "_linux_amd64"
+	require.Len(t, first, 4)
+	unzipped, err := gzip.NewReader(bytes.NewReader(first[base+".tar.gz"]))
+	require.NoError(t, err)
+	archive := tar.NewReader(unzipped)
+	var names []string
+	for {
+		header, err := archive.Next()
+		if err == io.EOF { //nolint:errorlint // as package tar documents
+			break
+		}
+		require.NoError(t, err)
+		names = append(names, header.Name)
+		require.Zero(t, header.ModTime.Unix(), "no time of the build")
+	}
+	require.Equal(t, []string{"LICENSE", "lockkeeper"}, names)
+
+	var bill struct {
+		BOMFormat  string
+		Components []struct{ Name, Version, Purl string }
+	}
+	require.NoError(t, json.Unmarshal(first[base+".cdx.json"], &bill))
+	require.Equal(t, "CycloneDX", bill.BOMFormat)
+	require.Contains(t, bill.Components, struct{ Name, Version, Purl string }{
+		"github.com/go-zookeeper/zk", "v1.0.4", "pkg:golang/github.com/go-zookeeper/zk@v1.0.4",
+	})
+
+	loaded, err := tarball.Image(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(first[base+"_image.tar"])), nil }, nil)
+	require.NoError(t, err)
+	config, err := loaded.ConfigFile()
+	require.NoError(t, err)
+	require.Equal(t, "65532:65532", config.Config.User)
+	require.Equal(t, []string{"/lockkeeper"}, config.Config.Entrypoint)
+
+	for line := range strings.Lines(string(first[sums])) {
+		sum, name, found := strings.Cut(strings.TrimSpace(line), "  ")
+		require.True(t, found)
+		want := sha256.Sum256(first[name])
+		require.Equal(t, hex.EncodeToString(want[:]), sum)
+	}
+}
+
+func TestFilesThatDifferBetweenTwoBuildsAreNamed(t *testing.T) {
+	require.Equal(t, []string{"a", "c", "d"}, differences(
+		map[string][]byte{"a": {1}, "b": {2}, "c": {3}},
+		map[string][]byte{"a": {2}, "b": {2}, "d": {4}},
+	))
+}
