@@ -108,11 +108,11 @@ test-servers:
 		./proof/torture/rivals ./proof/torture/cmd/rival; \
 	$(DONE)
 
-# A sample: one frame of 300 and one mutant of 36, each time from a random one on, and the first plans. `make simulate` runs
+# A sample: one frame of 400 and one mutant of 45, each time from a random one on, and the first plans. `make simulate` runs
 # all, and a sample with the race detector.
 test-computed:
-	@$(RUN) run nice -n 5 $(TEST) -timeout 60m ./proof/simulation -sim.every=300 -sim.seeds=200; \
-	run nice -n 5 $(TEST) -timeout 60m ./proof/mutants -mutants.every=36; \
+	@$(RUN) run nice -n 5 $(TEST) -timeout 60m ./proof/simulation -sim.every=400 -sim.seeds=150; \
+	run nice -n 5 $(TEST) -timeout 60m ./proof/mutants -mutants.every=45; \
 	run nice -n 5 $(TEST) ./proof/release; \
 	$(DONE)
 

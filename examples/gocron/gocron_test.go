@@ -154,6 +154,6 @@ func TestRunIsCancelledWhenItsLockIsLostAndNextWaitsForItsReturn(t *testing.T) {
 }
 
 func TestJobWithoutLockIsAnError(t *testing.T) {
-	err := (&locker{}).job("report", nil)(t.Context())
-	require.ErrorContains(t, err, `job "report": no lock`)
+	err := (&locker{}).job("cleanup", nil)(t.Context())
+	require.ErrorContains(t, err, `job "cleanup": no lock`)
 }
