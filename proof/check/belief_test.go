@@ -26,6 +26,8 @@ func TestHolderThatBelievesAfterNextGrantIsFound(t *testing.T) {
 		{"notified before", `1.9s notified A expired`, 0, "0s"},
 		{"notified after", `2.5s notified A expired`, 1, "500ms"},
 		{"releases before, and the call returns after", "1.9s releasing A\n2.5s notified A released", 0, "0s"},
+		{"releases before, and records its loss after", "1.9s releasing A\n2.5s notified A deadline", 0, "0s"},
+		{"releases after, and records its loss later", "2.25s releasing A\n2.5s notified A deadline", 1, "250ms"},
 		{"paused, and notified immediately", "1.5s paused A\n4s woke A\n4.1s notified A expired", 0, "0s"},
 		{"paused, and notified late", "1.5s paused A\n4s woke A\n5.291666667s notified A expired", 1, "1s"},
 		{"paused afterwards: it believed until then", "2.25s paused A\n4s woke A\n5s notified A expired", 1, "250ms"},

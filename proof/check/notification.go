@@ -24,8 +24,8 @@ func (h *hold) believedUntil() history.Instant {
 	if h.notified.Kind == "" {
 		return never
 	}
-	if h.endedByHolder() {
-		return min(h.notified.At, h.releasing.At)
+	if h.releasing.Kind != "" {
+		return min(h.notified.At, h.releasing.At) // one that is notified while it begins to release may record the notification later
 	}
 	return h.notified.At
 }
