@@ -57,6 +57,6 @@
 //
 // # Nodes
 //
-// Below the path, `members` is a group, `leader` an election, `set` has the partitions, `assigned/<id>` those of one member, and
+// Below the path, `members` is a group, `leader` an election, `set` has the partitions, `assigned/<id>` the partitions of one member, and
 // `owned/<partition>` is a queue. `set` and `assigned` are persistent.
 package assign

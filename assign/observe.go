@@ -74,7 +74,7 @@ type storedShare struct {
 	content recipes.Content
 }
 
-// readShares reads those of the records that have changed since they were read.
+// readShares reads the records that have changed since they were read.
 func readShares(ctx context.Context, v *view.View) (stored, error) {
 	children, err := v.Children(ctx)
 	if err != nil {

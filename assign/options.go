@@ -20,7 +20,7 @@ const (
 	DefaultMaxRetryBackoff = time.Minute
 )
 
-// MaxMetadata bounds Options.Metadata, in bytes: each leader reads that of all members.
+// MaxMetadata bounds Options.Metadata, in bytes: each leader reads the metadata of all members.
 const MaxMetadata = 32 << 10
 
 // Options are the options of an Assign. The zero value of a field means its default.

@@ -28,7 +28,7 @@ const MaxSlots = permits.MaxNumbers
 // If an operator deletes the number's node, <path>-limit/<number>, the number is free immediately. Its holder is notified when its server
 // reports the deletion; an Unlock before that may delete the node of the next holder, who is notified in the same way.
 //
-// As the limit of a Semaphore, that of Slots is stored, and Resize changes it. A Semaphore and Slots cannot have the same path; a Mutex
+// As for a Semaphore, the limit is stored, and Resize changes it. A Semaphore and Slots cannot have the same path; a Mutex
 // on it counts as all slots. A Slots is safe for concurrent use.
 type Slots struct {
 	semaphore *Semaphore
@@ -90,7 +90,7 @@ func (s *Slots) Do(ctx context.Context, f func(ctx context.Context, slot *Slot) 
 func (s *Slots) Limit(ctx context.Context) (int, error) { return s.semaphore.Limit(ctx) }
 
 // Resize changes the limit for all processes, as Semaphore.Resize does. It also returns an error that wraps a *HeldError while one of
-// the numbers that it removes is in use, even if as many smaller numbers are free: nobody's number changes. The error's Holder has that
+// the numbers that it removes is in use, even if as many smaller numbers are free: a number never changes. The error's Holder has that
 // number.
 //
 // A limit that is lower by thousands may be stored in several steps. If Resize then fails, the limit is between both: Limit returns it.

@@ -211,7 +211,7 @@ func TestContendersThatAcquireTogetherChooseDifferentNumbers(t *testing.T) {
 	})
 }
 
-// Whatever is lost of the requests of an acquisition and of a release, and whoever gives up, no number is lost and none is
+// Whatever is lost of the requests of an acquisition and of a release, and if the caller gives up, no number is lost and none is
 // given twice.
 // The reply to a release is lost, and the next contender has the number before the release is sent again.
 func TestLimitIsNotLoweredWhileARemovedNumberIsInUse(t *testing.T) {

@@ -73,7 +73,7 @@ func (p *Permits) awaitNumber(ctx context.Context, s *client.Session, pl *queue.
 		case errors.Is(err, zk.ErrNoNode):
 			err = s.Prove(ctx, pl.Node) // deleted, or not visible on this server yet
 		case err == nil:
-			if names, _ := numbers.Children(); chooseNumber(pl, names) {
+			if names, _ := numbers.Children(); pickNumber(pl, names) {
 				return true, nil
 			}
 			err = (&room{Permits: p, session: s, place: pl}).wait(ctx, own, numbers.Fired(), nil)
@@ -92,14 +92,14 @@ func (p *Permits) awaitNumber(ctx context.Context, s *client.Session, pl *queue.
 // chooseNumber chooses a number that is free in the view of the server. found is false if none is.
 func (p *Permits) chooseNumber(ctx context.Context, s *client.Session, pl *queue.Place) (found bool, err error) {
 	names, _, err := s.Children(ctx, p.limitPath)
-	return err == nil && chooseNumber(pl, names), err
+	return err == nil && pickNumber(pl, names), err
 }
 
-// chooseNumber chooses a number that is not among the names, if there is one.
+// pickNumber chooses a number that is not among the names, if there is one.
 //
 // Contenders ahead that have no number yet choose at the same time. So the place leaves them the smallest free numbers: otherwise
 // n contenders that are granted together would send about n²/2 transactions.
-func chooseNumber(pl *queue.Place, names []string) (found bool) {
+func pickNumber(pl *queue.Place, names []string) (found bool) {
 	used := make([]bool, pl.Limit.Permits)
 	free := len(used)
 	for _, name := range names {

@@ -251,8 +251,8 @@ func (q *Queue) Order(ctx context.Context, s *client.Session, members []protocol
 	return members, nil
 }
 
-// readCzxids adds the czxids of those of the names that still exist. The reads are in flight together: one after the other, those of
-// hundreds of waiters would take seconds at a slow ensemble, in which the queue has no holder.
+// readCzxids adds the czxids of the names that still exist. The reads are in flight together: one after the other, they
+// would, for hundreds of waiters, take seconds at a slow ensemble, in which the queue has no holder.
 func (q *Queue) readCzxids(ctx context.Context, s *client.Session, names []string, to map[string]int64) error {
 	var mu sync.Mutex // guards to and failed
 	var failed error

@@ -50,7 +50,7 @@ func (d *deletions) WatchSecond(n *nodes.Node, second string, czxid int64) {
 	})
 }
 
-// loseSecond ends what was granted on the node, unless it has ended. The second node belongs to nobody, or to
+// loseSecond ends what was granted on the node, unless it has ended. The second node is missing, or belongs to
 // another session: it is not deleted with the first, also if that is only to be deleted later.
 func (d *deletions) loseSecond(n *nodes.Node) {
 	d.Nodes.ForgetSecond(n)

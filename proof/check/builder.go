@@ -221,7 +221,7 @@ func (b *builder) connect() {
 }
 
 // connectNumbers attributes a deletion of a number by a former holder to the operator who deleted the former holder's number: until that
-// holder is notified, its release deletes the number together with its contender, whoever has the number then. If the operator has
+// holder is notified, its release deletes the number together with its contender, even if another holder has it by then. If the operator has
 // deleted the contender too, it deletes the number alone.
 func (b *builder) connectNumbers() {
 	byOperator := map[string][]*node{} // numbers, by their names

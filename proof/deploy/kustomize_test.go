@@ -65,7 +65,7 @@ func TestKustomizeBaseHasEachManifest(t *testing.T) {
 	require.Equal(t, map[string]int{"deployment": 1, "secret": 2}, kinds)
 	files, err := filepath.Glob("kubernetes/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, objects, len(files), "one object a file, besides the kustomization, and two in that of secrets")
+	require.Len(t, objects, len(files), "one object a file, besides the kustomization, and two in the file of secrets")
 }
 
 func TestOverlayReplacesAllPlaceholdersOfBase(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// assignPath is the path of the assignment of all scenarios, and the parent of those of plans. assigned contains the partitions of each.
+// assignPath is the path of the assignment of all scenarios, and of plans the parent of their paths. assigned contains the partitions of each.
 const assignPath = "/assign"
 
 var assigned = []string{"0", "1", "2"}

@@ -21,7 +21,7 @@ func init() {
 	tasks = append(tasks, task{"member of the assignment", func(s *Spec) bool { return s.Assignment != "" }, ownPartitions})
 }
 
-// partitions are those of the assignment: more than there are members, as a rule, so that each member has one.
+// partitions are the partitions of the assignment: more than there are members, as a rule, so that each member has one.
 var partitions = []string{"0", "1", "2", "3", "4", "5", "6", "7"}
 
 // ownPartitions makes the process a member of the assignment, and reports when the work of its partitions begins and returns. It leaves again and

@@ -27,7 +27,7 @@ const maxRequest = 4 << 10
 // policy lets the page run its own script only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// handler returns the page and what it calls. Only pages of the same origin can act, and no name but those of this host is served, so that
+// handler returns the page and what it calls. Only pages of the same origin can act, and only names of this host are served, so that
 // another site cannot act through the browser of a user.
 func (l *Lab) handler(info Info, run func(p *Preset, seed uint64) error) http.Handler {
 	mux := http.NewServeMux()
