@@ -20,7 +20,14 @@ type hasEnded struct{}
 func (hasEnded) End(error) func() { return nil }
 
 // A heartbeat and a check of the claim may notice at the same time that another client has deleted its node.
+// And the owner takes the grants whose deadline has passed before it schedules the deletion of their nodes.
 func TestSecondNodeIsKeptForAQuarterTimeoutWhicheverGoroutineEndsTheGrant(t *testing.T) {
+	t.Run("ended", func(t *testing.T) { secondIsKept(t, false) })
+	t.Run("taken", func(t *testing.T) { secondIsKept(t, true) })
+}
+
+func secondIsKept(t *testing.T, taken bool) {
+	t.Helper()
 	faketime.Test(t, func(t *testing.T) {
 		s, _ := openTestSession(t)
 		n := nodes.NewNode("/", 0, "nonce")
@@ -32,6 +39,9 @@ func TestSecondNodeIsKeptForAQuarterTimeoutWhicheverGoroutineEndsTheGrant(t *tes
 		require.NoError(t, err)
 		s.Nodes.SecondCreated(n)
 		require.NoError(t, s.Grant(n, hasEnded{}, time.Now()))
+		if taken {
+			require.Len(t, s.Nodes.TakeIf(func() bool { return true }), 1)
+		}
 		lost := time.Now()
 		require.True(t, s.MarkLost(n))
 		for {
