@@ -13,7 +13,7 @@
 //	go test ./proof/simulation -run NoPlan -sim.seeds 50000       more plans; -sim.first is the first seed
 //	go test ./proof/simulation -run NoPlan -sim.seed 17           one plan, twenty times: -sim.repeat
 //	go test ./proof/simulation -run NoPlan -sim.plan 'servers=…'  the same, for a plan given as text
-//	go test … -sim.shrink                                            and remove the steps that the failure does not need
+//	go test … -sim.shrink                                         and remove the steps that the failure does not need
 //	go test ./proof/simulation -run NoCut -sim.cut 'one server: a before 3'
 //
 // A failure prints the command that repeats it and the file of its history. Under the race detector, only a sample runs. The
@@ -28,9 +28,6 @@
 // ClickHouse Keeper. For 24 plans there is one lease plan (NewLeasePlan), with replicas of a lock service, callers that repeat,
 // duplicate and abandon requests on a clock slower by 1/64, and clients of the library in the same queues.
 //
-// Holders also write state to the ensemble, in transactions that check their own node; the operation "reign" claims an epoch
-// first. Neither a pause nor an operator excuses a violation of the rules about these writes.
-//
 // # What is checked
 //
 // Each run ends with all faults healed, a round in which every running process must acquire every lock, and a quiet period. No
@@ -40,7 +37,6 @@
 // # Pauses
 //
 // A simulated pause holds back the frames of the process's link in both directions, and stops its workers and watchers before
-// their next action or event: a worker that has checked its hold writes when it wakes without a second check. Deadlines pass, and
-// sessions are abandoned. A pause between two steps of the recipes is not simulated: the runs on real servers stop real
+// their next action or event. A pause between two steps of the recipes is not simulated: the runs on real servers stop real
 // processes.
 package simulation

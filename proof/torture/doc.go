@@ -5,8 +5,8 @@
 // Package torture injects faults into a real ensemble and into the contenders for its locks and elections, and checks whether
 // two clients ever held a lock at the same time. `make torture` calls [Run].
 //
-// A run without findings shows nothing about other faults, times and machines. A run with findings keeps its history and prints
-// the command that repeats its faults. Contenders and servers then meet them at other instants, so the finding need not recur.
+// A run with findings keeps its history and prints the command that repeats its faults. Contenders and servers then meet them at
+// other instants, so the finding need not recur.
 //
 // # A run
 //
@@ -24,14 +24,11 @@
 //   - the registers' decisions, each at its instant, in the harness;
 //   - when there was a quorum, which answered the harness's writes.
 //
-// Servers of ZooKeeper 3.8.0 run with zookeeper.forceSnapshotSync: docs/versions-and-migration.md.
-//
 // # The verdict
 //
 // Package verdict judges the document of a run. Each rule of the checker is a promise: valid if it was tested without a finding,
 // and unknown if it was never tested (see check.Rule.Counts). A run is valid if every promise is. A run in which a server or the
-// harness failed is unsound, unless something was found. Contenders of this library state the deadline of each claim at the
-// grant, so that a grant without a recent proof of liveness is found.
+// harness failed is unsound, unless something was found.
 //
 // # Faults aimed at holders
 //
@@ -43,8 +40,7 @@
 // # Recipes
 //
 // The contenders that have sessions exercise all recipes in one run. Result.Recipes counts how often; the run is unknown if one
-// never was. Readers and holders of permits do not write to the registers, so no fault is aimed at them. No rule judges which
-// candidate leads after a hand-over: locks contend for the same paths, and do not yield.
+// never was. Readers and holders of permits do not write to the registers, so no fault is aimed at them.
 //
 // With Options.Waiters and Options.Holds, each worker process has an additional client, with that many contenders on each path
 // and that many uncontended locks. The faults cancel-waiters and expire-sessions hit all of them at the same time.
@@ -53,9 +49,8 @@
 //
 // With Options.Replicas, every second contender uses replicas of `lockkeeper serve` in place of the library, on the same paths,
 // and repeats a request that was not answered at the next replica. Replicas and their links have their own faults, and an
-// administrator releases locks by force. From each write of a lease's record, in the servers' logs, the checker knows when the
-// lease may end: check.KeptLease. The service's answers are not recorded: a replica's error is a finding only if it affects a
-// holder, leaves something behind, or ends the replica.
+// administrator releases locks by force. The service's answers are not recorded: a replica's error is a finding only
+// if it affects a holder, leaves something behind, or ends the replica.
 //
 // # Which processes were scheduled
 //
