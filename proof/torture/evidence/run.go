@@ -134,15 +134,6 @@ func (r Run) Load() string {
 	return fmt.Sprintf("%s on each path, %s", count(r.Waiters), count(r.Holds))
 }
 
-// Exercised returns how often each recipe was granted or run, as text.
-func (r Run) Exercised() string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(r.Recipes)) {
-		parts = append(parts, name+" "+count(r.Recipes[name]))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // Stopped returns how many holders sent stale writes because they were not scheduled when another client was granted the path.
 func (r Run) Stopped() int { return r.Numbers.StaleWriters[check.Paused] }
 
@@ -171,15 +162,17 @@ func (r Run) Unavailable() (longest history.Instant) {
 	return longest
 }
 
-// Unexplained returns the longest part of such a time that nothing explains, as text: see check.HolderInTime. Older documents do not
-// have it.
+// Unexplained returns the longest part of such a time that nothing explains, as text, where a run judges check.HolderInTime. The
+// uncontended locks of each process are not judged.
 func (r Run) Unexplained() string {
-	if r.Numbers.Unexcused == nil {
+	if !slices.ContainsFunc(r.Promises, func(p verdict.Promise) bool { return p.Rule == check.HolderInTime }) {
 		return ""
 	}
 	var longest history.Instant
-	for _, d := range r.Numbers.Unexcused {
-		longest = max(longest, d)
+	for path, d := range r.Numbers.Unexcused {
+		if path != verdict.Holds {
+			longest = max(longest, d)
+		}
 	}
 	return fmt.Sprintf("; unexplained %s (%s)", short(longest), r.InT(longest))
 }
