@@ -350,6 +350,36 @@ func TestMuteSessionThatWasAbandonedIsClosedOnceTheNextOneIsServed(t *testing.T)
 	})
 }
 
+// The holder was notified at the deadline, at which its session was abandoned: its work has T/4 to stop, or until it releases.
+func TestAbandonedSessionIsClosedWhenTheWorkOfItsHolderHasHadTimeToStop(t *testing.T) {
+	for _, releases := range []bool{false, true} {
+		faketime.Test(t, func(t *testing.T) {
+			s := newEnsemble(t)
+			client := s.connect(s.options())
+			claim, own := claimed(t, client), newest(client)
+			time.Sleep(untilSteady)
+			mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
+			<-claim.Done()
+			ended := time.Now()
+			<-own.Context().Done()
+			require.ErrorIs(t, context.Cause(own.Context()), session.ErrAbandoned)
+			mute.Remove()
+			time.Sleep(time.Until(ended.Add(testTimeout/4-time.Millisecond)) / 2)
+			require.Len(t, s.queue(), 1)
+			if releases {
+				require.ErrorIs(t, newQueue(t, client, nil).Release(t.Context(), claim), recipes.ErrDeadline)
+				time.Sleep(testTimeout / 12)
+				require.Empty(t, s.queue(), "its work has stopped")
+				return
+			}
+			time.Sleep(time.Until(ended.Add(testTimeout/4 - time.Millisecond)))
+			require.Len(t, s.queue(), 1)
+			time.Sleep(testTimeout / 8)
+			require.Empty(t, s.queue())
+		})
+	}
+}
+
 // A leader that serves again counts a whole T anew, for the abandoned session as well.
 func TestAbandonedSessionIsClosedAlthoughTheQuorumIsLostOnceMore(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {

@@ -18,6 +18,7 @@ type lifetime struct {
 	*link
 	Nodes   *nodes.Set // those that may exist in the session
 	watches watches
+	timeout func() time.Duration // T, as negotiated
 
 	ctx      context.Context // done when the session is over, with the reason
 	cancel   context.CancelCauseFunc
@@ -30,8 +31,8 @@ type lifetime struct {
 	waiting   int        // requests on their callers' goroutines
 }
 
-func newLifetime() *lifetime {
-	l := &lifetime{link: newLink(), Nodes: nodes.NewSet(), watches: newWatches(), reported: make(chan struct{})}
+func newLifetime(timeout func() time.Duration) *lifetime {
+	l := &lifetime{link: newLink(), Nodes: nodes.NewSet(), watches: newWatches(), timeout: timeout, reported: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	return l
 }
@@ -68,7 +69,7 @@ func (l *lifetime) End(cause error) {
 		return
 	}
 	l.over, l.overSince = cause, time.Now()
-	grants := l.Nodes.End(cause, errors.Is(cause, ErrExpired))
+	grants := l.Nodes.End(cause, errors.Is(cause, ErrExpired), l.overSince.Add(l.timeout()/4))
 	l.mu.Unlock()
 
 	_, reports := nodes.EndAll(grants, cause)

@@ -28,9 +28,10 @@ type Session struct {
 
 // Open starts a session, which exists once the channel of Opened is closed.
 func Open(config Config) (*Session, error) {
+	lease := deadline.New(config.Timeout)
 	send := &sender{
-		lifetime: newLifetime(), config: config, events: config.Events,
-		lease: deadline.New(config.Timeout), alarm: background.NewAlarm(),
+		lifetime: newLifetime(lease.Timeout), config: config, events: config.Events,
+		lease: lease, alarm: background.NewAlarm(),
 	}
 	remove := &deletions{sender: send}
 	s := &Session{send, remove, &heartbeats{sender: send, deletions: remove}}

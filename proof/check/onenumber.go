@@ -12,14 +12,13 @@ import (
 
 // OneNumber: the transaction that creates the node of a slot's number also writes, for the first time, the record of a contender of
 // the same session, under a limit above the number; and a slot is granted to that contender. While the node exists, no limit is stored
-// that is not above the number. The node is deleted with the contender's, by a release or T/4 after the holder was notified, and not
-// before: a former holder may still work. The names of the nodes exclude that one number is granted twice at a time; whether its
-// holders believed so is judged by NotifiedFirst, and their tokens by RisingTokens.
+// that is not above the number. The node is deleted with the contender's; TimeToStop judges when. The names of the nodes exclude that
+// one number is granted twice at a time; whether its holders believed so is judged by NotifiedFirst, and their tokens by RisingTokens.
 //
-// Excused: numbers that an operator deleted; holders that were paused when they were notified, or had crashed.
+// Excused: numbers that an operator deleted.
 var OneNumber = register(definition{
 	name:    "one-number",
-	meaning: "the number of a slot is granted with the contender, below the limit, and freed with the contender when its holder has stopped",
+	meaning: "the number of a slot is granted with the contender, below the limit, and freed with the contender",
 	counts:  "grants of a number",
 	judge: func(t *timeline, found report) {
 		limits := t.of(history.Limited)
@@ -57,23 +56,4 @@ func (t *timeline) checkNumber(n *node, limits []history.Event, found report) {
 	if c.deleted.Cause == history.ByRequest && (n.deleted.Kind == "" || n.deleted.Zxid > c.deleted.Zxid) {
 		found("a contender was deleted without its number", n.created, c.deleted, n.deleted)
 	}
-	if t.freedEarly(n) {
-		found("a number was freed before its holder had T/4 to stop", n.hold.granted, n.hold.notified, n.deleted)
-	}
-}
-
-// freedEarly reports whether the number of a holder that was notified of a loss, and did not release it, was deleted on request
-// before T/4 had passed.
-func (t *timeline) freedEarly(n *node) bool {
-	h, gone := n.hold, n.goneAtLatest(t.run)
-	switch {
-	case h == nil, n.deleted.Cause != history.ByRequest, h.crashed, h.notified.Kind == "", h.notified.Cause == history.ClientShut:
-		return false
-	case h.releasing.Kind != "" && h.releasing.At <= gone:
-		return false
-	}
-	if _, paused := h.pausedAt(n.gone(), t.run.Timeout/4+t.grace()); paused {
-		return false
-	}
-	return gone+t.resolution() < h.notified.At+t.run.Timeout/4-t.grace()
 }

@@ -17,11 +17,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// assignPath is the path of the assignment of all scenarios, and of plans the parent of their paths. assigned contains the partitions of each.
-const assignPath = "/assign"
-
-var assigned = []string{"0", "1", "2"}
-
 // "own" is a member for the time that the operation waits, whose work takes to return as long as it holds.
 func init() {
 	operations["own"] = operation{all: func(p *Process, o Operation) error {
@@ -81,7 +76,6 @@ func (p *Process) workFor(ctx context.Context, o *assign.Ownership, stopping tim
 		<-ctx.Done() // a crashed process does not end its work
 		return
 	}
-	p.world.addState(by.Path)
 	p.work(ctx, by, o.Claim, withoutEpoch(o.Claim), 100*p.world.opts.Timeout)
 	<-ctx.Done()
 	time.Sleep(stopping)
@@ -90,15 +84,6 @@ func (p *Process) workFor(ctx context.Context, o *assign.Ownership, stopping tim
 	}
 	p.record(working, history.Worked)
 	p.record(by, history.Releasing)
-}
-
-// addState creates the nodes for the state of a path, unless they exist.
-func (w *World) addState(path string) {
-	for _, part := range stateParents {
-		if _, _, err := w.ensemble.Get(part + path); err != nil {
-			_ = w.ensemble.Create(part+path, nil) // or another process does
-		}
-	}
 }
 
 // scribble has an operator write records of members at random for d: a partition can be assigned to any number of members.

@@ -75,6 +75,7 @@ func draw(seed uint64, leases bool) Plan {
 		}
 	}
 	stream(8).nested()
+	stream(18).slowly()
 	stream(9).watches()
 	if stream(15); !leases && g.IntN(8) == 0 {
 		g.simultaneous()
@@ -110,6 +111,15 @@ func (g *generator) timing() {
 	// With fewer than four ticks, everything but a notification in time is promised.
 	g.plan.Tick = pick(g, g.plan.Tick, g.plan.Tick, g.plan.Tick, t/2, t/5, t/16, g.between(t/16, t/4)).Round(time.Millisecond)
 	g.plan.Latency = pick(g, 0, 0, time.Millisecond/4, g.between(time.Millisecond, t/64), g.between(t/64, t/32))
+}
+
+// slowly has the work of a quarter of the locks stop slowly after a loss.
+func (g *generator) slowly() {
+	for i, s := range g.plan.Steps {
+		if rest, is := strings.CutPrefix(s.Action, "lock "); is && g.IntN(4) == 0 {
+			g.plan.Steps[i].Action = "slowlock " + rest
+		}
+	}
 }
 
 // crowd gives c0 more nodes than one heartbeat checks. In half of the plans, an operator deletes some of them at the same

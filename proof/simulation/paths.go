@@ -31,6 +31,11 @@ func statePath(parent, path, number string) string {
 	return parent + path + number
 }
 
+// assignPath is the path of the assignment of all scenarios, and of plans the parent of their paths. assigned contains the partitions of each.
+const assignPath = "/assign"
+
+var assigned = []string{"0", "1", "2"}
+
 // epochPath returns the node that counts a path's epochs.
 func epochPath(path string) string { return epochsParent + path }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // contention is the name of the scenario that runs on every ensemble.
@@ -314,6 +315,19 @@ var Scenarios = []Scenario{
 			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
 			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
 			func() { time.Sleep(w.fraction(8)); w.must(p["a"].inject("crash")) },
+		)
+	}},
+	{"servers answer again that let a holder abandon its session, and its work stops slowly", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].do(Operation{"slowlock", lockPath, 2 * w.opts.Timeout, 0})) },
+			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
+			func() {
+				time.Sleep(w.fraction(4))
+				mute := p["a"].link.Intercept(zktest.Rule{Hold: zktest.ToClient})
+				time.Sleep(w.fraction(32) * 23) // it has abandoned its session
+				mute.Remove()
+			},
 		)
 	}},
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/lock"
-	"github.com/lockkeeper/lockkeeper/proof/history"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -23,8 +22,7 @@ const slotLimit = 2
 // waits again.
 const closedWithSlot = "a holder of a slot is killed, and a client with another is closed"
 
-// The operations of slots: "slowslot" is "slot" with work that takes longer than T/4 to stop after a loss, and the digit of "slots" is the
-// limit that it sets.
+// The operations of slots: the work of "slowslot" stops slowly, and the digit of "slots" is the limit that it sets.
 func init() {
 	sessionKept = append(sessionKept, closedWithSlot)
 	operations["slot"] = operation{acquire: slotting((*lock.Slots).Acquire), during: (*Process).workUnder}
@@ -177,14 +175,6 @@ func (p *Process) takeSlot(ctx context.Context, path string, limit int, take fun
 		return nil, err
 	}
 	return take(s, ctx)
-}
-
-// workSlowly works under a grant. If it is lost, the work takes 3T/8 to stop.
-func (p *Process) workSlowly(by history.Event, got *grant, o Operation) {
-	p.workUnder(by, got, o)
-	if got.Err() != nil {
-		time.Sleep(p.world.fraction(8) * 3)
-	}
 }
 
 // resizeSlots changes the limit of the slots at the operation's path within its wait, unless a removed number is in use.

@@ -40,11 +40,12 @@ type operation struct {
 // An acquirer requests a grant.
 type acquirer func(*Process, context.Context, Operation) (grant, error)
 
-// "busy" is "lock" with continuous writes.
+// "busy" is "lock" with continuous writes, and "slowlock" is "lock" with work that takes longer than T/4 to stop after a loss.
 func init() {
 	operations["lock"] = operation{acquire: locking((*lock.Mutex).Lock), during: (*Process).workUnder}
 	operations["try"] = operation{acquire: locking((*lock.Mutex).TryLock), during: (*Process).workUnder}
 	operations["busy"] = operation{acquire: locking((*lock.Mutex).Lock), during: (*Process).busy}
+	operations["slowlock"] = operation{acquire: locking((*lock.Mutex).Lock), during: (*Process).workSlowly}
 	operations["campaign"] = operation{acquire: (*Process).campaign, during: (*Process).workUnder}
 	operations["run"] = operation{all: (*Process).run}
 }
@@ -114,6 +115,14 @@ func (p *Process) workUnder(by history.Event, got *grant, o Operation) {
 func (p *Process) busy(by history.Event, got *grant, o Operation) {
 	p.writeContinuously(by, got.Claim)
 	p.workUnder(by, got, o)
+}
+
+// workSlowly works under a grant. If it is lost, the work takes 3T/8 to stop.
+func (p *Process) workSlowly(by history.Event, got *grant, o Operation) {
+	p.workUnder(by, got, o)
+	if got.Err() != nil {
+		time.Sleep(p.world.fraction(8) * 3)
+	}
 }
 
 // recordAsked records that the process is about to request a grant. by has the fields of the attempt's later events.

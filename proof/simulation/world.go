@@ -96,6 +96,11 @@ func newWorld(opts Options, text string) (*World, error) {
 			}
 		}
 	}
+	for _, assignment := range append([]string{""}, opts.Paths...) {
+		for _, name := range assigned {
+			paths = append(paths, assignPath+assignment+"/owned/"+name)
+		}
+	}
 	for i := range opts.Crowd {
 		paths = append(paths, crowdPath(i))
 	}

@@ -82,6 +82,19 @@ func (s *Set) Due(now time.Time) (due []*Node, wait time.Duration) {
 	return due, wait
 }
 
+// KeptUntil returns the instant until which nodes are kept for the work of their holders, which may have passed. It is for a session
+// that is over.
+func (s *Set) KeptUntil() (until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.all {
+		if e.failures == 0 && e.notBefore.After(until) { // otherwise its deletion has been tried: it backs off
+			until = e.notBefore
+		}
+	}
+	return until
+}
+
 // Unwanted returns the nodes below parent that are to be deleted, and all nodes below it if
 // the session is over and they may still exist.
 func (s *Set) Unwanted(parent string) []*Node {

@@ -83,11 +83,16 @@ func (s *Set) take() []Grant {
 }
 
 // End is TakeIf for a session that is over; from then on Grant fails with cause. expired reports that the ensemble has deleted
-// the session's nodes.
-func (s *Set) End(cause error, expired bool) []Grant {
+// the session's nodes. Otherwise those of the grants are not to be deleted before that instant, unless the holder's work has stopped.
+func (s *Set) End(cause error, expired bool, notBefore time.Time) []Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over, s.expired = cause, expired
+	for n := range s.grants {
+		if e := s.of(n); !e.stopped {
+			e.notBefore = notBefore
+		}
+	}
 	return s.take()
 }
 

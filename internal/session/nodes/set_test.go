@@ -154,7 +154,7 @@ func TestPauseBeforeTheNextAttemptToDeleteGrowsWithEachFailure(t *testing.T) {
 	s.MarkGone(n)
 	require.False(t, s.Postpone(n, true, time.Second, start))
 	n = waitingIn(s, "m")
-	s.End(sentinel.ErrClosed, false)
+	s.End(sentinel.ErrClosed, false, start)
 	require.False(t, s.Postpone(n, true, time.Second, start), "it goes with the session")
 }
 
@@ -289,13 +289,17 @@ func TestGrantsEndWithTheirSession(t *testing.T) {
 	require.Equal(t, map[string]Usage{"/l": {Waiting: 2}}, s.Usage())
 
 	require.NoError(t, s.Grant(a, &grant{}, start))
-	require.Len(t, s.End(sentinel.ErrClosed, false), 1)
+	require.Zero(t, s.KeptUntil())
+	require.Len(t, s.End(sentinel.ErrClosed, false, start), 1)
+	require.Equal(t, start, s.KeptUntil())
 	require.ErrorIs(t, s.Grant(a, &grant{}, start), sentinel.ErrClosed)
 	require.Empty(t, s.Usage())
 	require.Zero(t, s.Outstanding())
 	require.ElementsMatch(t, []*Node{a, b}, s.Unwanted("/l"), "the ensemble may not have deleted them")
 	require.Empty(t, s.Unwanted("/m"))
-	s.End(sentinel.ErrSessionExpired, true)
+	s.EndGrace(a)
+	require.Zero(t, s.KeptUntil(), "its holder's work has stopped")
+	s.End(sentinel.ErrSessionExpired, true, start)
 	require.Empty(t, s.Unwanted("/l"), "they are gone")
 }
 

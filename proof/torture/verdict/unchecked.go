@@ -45,6 +45,7 @@ var exemptions = []exemption{
 		ofRival, "a promise of Lockkeeper's; alone is checked instead",
 		[]check.Rule{
 			check.FreshGrant, check.NotifiedFirst, check.NotifiedAtAll, check.LivingNode, check.OwnDelete, check.BareRegister, check.TrueRelease, check.HolderInTime,
+			check.TimeToStop,
 		},
 	},
 	{ofRival, "there are no sessions and nodes whose order is known", []check.Rule{check.Linearizable}},
