@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -205,6 +206,28 @@ func TestServiceThatIsNotReachedIsUnavailable(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, client.ErrUncertain, "no request was sent")
 	require.ErrorIs(t, c.Ready(ctx), client.ErrUnavailable)
+}
+
+// The error of a dial that was cut short is the error of the context, and does not show what it interrupted.
+func TestLockWhoseDialNeverEndsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dialled := make(chan struct{}, 100)
+	c := newClient(t, "http://127.0.0.1:1", &client.Options{Transport: func(http.RoundTripper) http.RoundTripper {
+		return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			dialled <- struct{}{}
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}}
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-dialled
+		cancel()
+	}()
+	_, err := c.Lock(ctx, "team", "orders")
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, client.ErrUncertain, "no request was sent")
+	require.Empty(t, dialled, "there is nothing to withdraw")
 }
 
 func TestRefusalIsFoundByItsCode(t *testing.T) {

@@ -12,8 +12,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -56,7 +58,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, timeout time
 	if err != nil {
 		return 0, err
 	}
-	res, err := c.http.Do(req)
+	res, err := c.do(req)
 	if err != nil {
 		return 0, withCause(ctx, err)
 	}
@@ -75,6 +77,25 @@ func (c *Client) exchange(ctx context.Context, method, path string, timeout time
 	}
 	return res.StatusCode, nil
 }
+
+// do sends a request. Its error is an unsentError if no connection was there to send it on: the error of a dial that ctx cuts short does
+// not show that. A transport that makes no use of httptrace shows nothing.
+func (c *Client) do(req *http.Request) (*http.Response, error) {
+	var sought, found atomic.Bool
+	res, err := c.http.Do(req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GetConn: func(string) { sought.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { found.Store(true) },
+	})))
+	if err != nil && sought.Load() && !found.Load() {
+		err = &unsentError{err}
+	}
+	return res, err
+}
+
+// An unsentError is the error of a request that no replica received.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
 
 // request returns a request to the n-th replica.
 func (c *Client) request(ctx context.Context, n uint32, method, path string, in any) (*http.Request, error) {
@@ -125,7 +146,7 @@ func withCause(ctx context.Context, err error) error {
 // unsent reports whether err shows that no replica received the request.
 func unsent(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, new(*unsentError)) || errors.As(err, &op) && op.Op == "dial"
 }
 
 // A backoff computes the time before a request is repeated: none before each replica was tried once, and then twice as much
