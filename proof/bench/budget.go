@@ -51,6 +51,7 @@ var budgets = slices.Concat(
 	onOne(budget{what: "10,000 calls of Lock: other claims lost", of: "burst", metric: "other claims lost"}),
 	onOne(budget{what: "10,000 holds, 100 deleted: last notified, s", of: "idle-holds", metric: "last notified s", limit: idleTimeout.Seconds() / 6}),
 	onOne(budget{what: "10,000 holds, 100 deleted: other claims lost", of: "idle-holds", metric: "other claims lost"}),
+	onOne(budget{what: "1,024 slots lost, 2,000 waiters: all held again, s", of: "slot-storm", metric: "all held again s", limit: 5}),
 	onOne(budget{what: "100 loops of Run: ended", of: "run-loops", metric: "loops ended"}),
 	onBoth(budget{what: "SIGKILL: next grant, T", of: "kill", metric: "worst T", limit: 1 + 1.5*0.2/failureTimeout.Seconds()}),
 	onBoth(budget{what: "SIGKILL with the guardian: next grant, T", of: "kill", library: guarded, metric: "worst T", limit: 0.05}),

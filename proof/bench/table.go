@@ -12,7 +12,7 @@ import (
 // cases is the table, in the order in which they run.
 var cases = []*benchCase{
 	uncontended, oneSession, handOff8, handOff32, handOver, tryLocks, guardedWrites,
-	waiters10, waiters1000, waiters5000, burst, idleHolds, idleWaiters, runLoops,
+	waiters10, waiters1000, waiters5000, burst, idleHolds, idleWaiters, runLoops, slotStorm,
 	killed, partitioned, serverLost, slowWrites, serviceCalls, serviceSteady, serviceWaiters, simulatedServer,
 }
 
