@@ -158,7 +158,7 @@ func TestAdminReleasesByForceWithReason(t *testing.T) {
 	b.open("Locks of team")
 	b.open("stock")
 	b.follow(`//a[text()="Force-release"]`)
-	b.shows("dd", "stock")
+	b.shows("h2", "Force-release stock")
 	b.do(chromedp.SendKeys("#reason", "stuck"), chromedp.Click("#now"), chromedp.Click("main button"))
 	b.shows("main p", "only the fencing token protects the resource")
 }
