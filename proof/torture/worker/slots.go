@@ -53,6 +53,9 @@ func slots(take func(*lock.Slots, context.Context) (*lock.Slot, error)) func(*lo
 		if errors.Is(err, lock.ErrNoLimit) {
 			got, err = take(SlotLimit)
 		}
+		if errors.As(err, new(*lock.LimitError)) { // another process has stored a limit meanwhile, and resized it
+			got, err = take(0)
+		}
 		if err != nil {
 			return nil, err
 		}
