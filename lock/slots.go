@@ -25,7 +25,7 @@ const MaxSlots = permits.MaxNumbers
 // only, so name guarded resources by the number.
 //
 // Failure: if an operator deletes the contender's node, the holder loses the slot, and its number stays in use until Unlock or for T/4.
-// If an operator deletes the number's node, <path>-limit/<number>, the number is free immediately. Its holder is notified when its server
+// If an operator deletes the number's node, <path>-limit/<number>, the number is free immediately, and its permit after Unlock or T/4. Its holder is notified when its server
 // reports the deletion; an Unlock before that may delete the node of the next holder, who is notified in the same way.
 //
 // As for a Semaphore, the limit is stored, and Resize changes it. A Semaphore and Slots cannot have the same path; a Mutex

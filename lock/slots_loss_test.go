@@ -74,8 +74,10 @@ func TestHolderIsNotifiedWhenAnOperatorDeletesItsNumber(t *testing.T) {
 		s.settle()
 		require.NoError(s, s.Delete(slotsPath+"-limit/0"))
 		<-slot.Done()
+		notified := time.Now()
 		require.ErrorIs(s, slot.Err(), recipes.ErrDeleted)
 		next := <-waiter
+		require.GreaterOrEqual(s, time.Since(notified), timeout/4, "its work has the time to stop")
 		require.ErrorIs(s, slot.Unlock(s.Context()), recipes.ErrDeleted)
 		s.settle()
 		require.NoError(s, next.Err(), "an Unlock after the notification touches no number")

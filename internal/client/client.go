@@ -190,31 +190,23 @@ func (c *Client) awaitOpened(s *Session) bool {
 // If no handshake of the abandoned session was answered, its servers may hear it although it does not hear them. It then dials only
 // once there is another session, as each attempt could keep it alive.
 //
-// However early the ensemble is back, the work of holders whose claims ended gets T/4 to stop, as in a session that continues.
+// However early the ensemble is back, the work of holders whose claims ended gets T/4 to stop, as in a session that continues. Other
+// nodes of the session wait for that, for T/4 at most: they can only be deleted together.
 func (c *Client) delayClose(s *Session, changed <-chan struct{}) {
 	if !errors.Is(s.Ended(), session.ErrAbandoned) {
 		return
 	}
-	c.awaitReturn(s, changed)
-	for left := time.Until(s.Nodes.KeptUntil()); left > 0; left = time.Until(s.Nodes.KeptUntil()) {
-		select {
-		case <-time.After(min(left, s.Timeout()/24)): // a holder may report earlier that its work has stopped
-		case <-s.DialingStopped():
-			return
-		case <-c.closing.Done():
-			return
-		}
-	}
-}
-
-// awaitReturn waits until a server serves the abandoned session again, or none will.
-func (c *Client) awaitReturn(s *Session, changed <-chan struct{}) {
-	attached := s.Attached()
 	var late <-chan time.Time
 	for {
+		var kept <-chan time.Time
+		attached := s.Attached()
+		if left := time.Until(s.Nodes.KeptUntil()); left > 0 {
+			attached, kept = nil, time.After(min(left, s.Timeout()/24)) // a holder may report earlier that its work has stopped
+		}
 		select {
 		case <-attached:
 			return
+		case <-kept:
 		case <-s.DialingStopped():
 			return
 		case <-c.closing.Done():

@@ -201,6 +201,29 @@ func TestAbandonedSessionIsClosedWhenTheWorkOfItsHolderHasHadTimeToStop(t *testi
 	}
 }
 
+// While its nodes are kept, the session is served: it must be served again when it is closed, or its nodes would block other clients for T.
+func TestAbandonedSessionIsClosedAlthoughItsConnectionEndsWhileItsNodesAreKept(t *testing.T) {
+	for _, refused := range []time.Duration{testTimeout / 1000, testTimeout / 8, testTimeout / 4} {
+		faketime.Test(t, func(t *testing.T) {
+			s := newEnsemble(t)
+			client := s.connect(s.options())
+			claim, own := claimed(t, client), newest(client)
+			time.Sleep(untilSteady)
+			mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
+			<-claim.Done()
+			ended := time.Now()
+			<-own.Context().Done()
+			require.ErrorIs(t, context.Cause(own.Context()), session.ErrAbandoned)
+			mute.Remove()
+			<-own.Attached()
+			time.Sleep(time.Until(ended.Add(testTimeout / 6)))
+			s.refuse(refused)
+			time.Sleep(refused + testTimeout/3)
+			require.Empty(t, s.queue(), "%v", refused)
+		})
+	}
+}
+
 // A leader that serves again counts a whole T anew, for the abandoned session as well.
 func TestAbandonedSessionIsClosedAlthoughTheQuorumIsLostOnceMore(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {

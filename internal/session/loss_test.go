@@ -40,7 +40,7 @@ func secondIsKept(t *testing.T, taken bool) {
 		s.Nodes.SecondCreated(n)
 		require.NoError(t, s.Grant(n, hasEnded{}, time.Now()))
 		if taken {
-			require.Len(t, s.Nodes.TakeIf(func() bool { return true }), 1)
+			require.Len(t, s.Nodes.TakeIf(func() bool { return true }, time.Time{}), 1)
 		}
 		lost := time.Now()
 		require.True(t, s.MarkLost(n))

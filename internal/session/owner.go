@@ -62,7 +62,7 @@ func (s *Session) checkDeadline(now time.Time) {
 		return
 	}
 	// A proof and a grant may have come since: a session that only waits is always past its deadline.
-	grants := s.Nodes.TakeIf(func() bool { return s.lease.Left(time.Now()) <= 0 })
+	grants := s.Nodes.TakeIf(func() bool { return s.lease.Left(time.Now()) <= 0 }, now.Add(s.Timeout()/4))
 	ended, reports := nodes.EndAll(grants, sentinel.ErrDeadline)
 	for i, n := range ended {
 		s.DeleteLater(n)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
@@ -51,10 +52,10 @@ func (d *deletions) WatchSecond(n *nodes.Node, second string, czxid int64) {
 }
 
 // loseSecond ends what was granted on the node, unless it has ended. The second node is missing, or belongs to
-// another session: it is not deleted with the first, also if that is only to be deleted later.
+// another session: it is not deleted with the first, which is kept until the holder's work has had time to stop.
 func (d *deletions) loseSecond(n *nodes.Node) {
 	d.Nodes.ForgetSecond(n)
-	d.MarkLost(n)
+	d.markLost(n, sentinel.ErrDeleted, d.DeleteLater)
 }
 
 // deleteBoth deletes the node and its second one in one transaction, which the server carries out only while the first exists. So

@@ -65,35 +65,35 @@ func (s *Set) Ungrant(n *Node) {
 }
 
 // TakeIf removes all grants and returns them, if the condition still holds when no grant can be made: it is called under the
-// set's mutex.
-func (s *Set) TakeIf(condition func() bool) []Grant {
+// set's mutex. From then on their nodes are not to be deleted before that instant, unless the holder's work has stopped.
+func (s *Set) TakeIf(condition func() bool, notBefore time.Time) []Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !condition() {
 		return nil
 	}
-	return s.take()
+	return s.take(notBefore)
 }
 
-// take removes all grants and returns them. The caller holds mu.
-func (s *Set) take() []Grant {
+// take removes all grants, keeps their nodes until that instant, and returns them. The caller holds mu.
+func (s *Set) take(notBefore time.Time) []Grant {
+	for n := range s.grants {
+		if e := s.of(n); !e.stopped {
+			e.notBefore = notBefore
+		}
+	}
 	grants := slices.Collect(maps.Values(s.grants))
 	clear(s.grants)
 	return grants
 }
 
 // End is TakeIf for a session that is over; from then on Grant fails with cause. expired reports that the ensemble has deleted
-// the session's nodes. Otherwise those of the grants are not to be deleted before that instant, unless the holder's work has stopped.
+// the session's nodes.
 func (s *Set) End(cause error, expired bool, notBefore time.Time) []Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over, s.expired = cause, expired
-	for n := range s.grants {
-		if e := s.of(n); !e.stopped {
-			e.notBefore = notBefore
-		}
-	}
-	return s.take()
+	return s.take(notBefore)
 }
 
 // Lose records that a server reports the node as missing or overwritten. was reports whether

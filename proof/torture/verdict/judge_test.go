@@ -55,7 +55,7 @@ func good(t *testing.T) *Result {
 	attempt(8*time.Second, "c9.1", 9002, history.Releasing, 0, "")
 	attempt(8*time.Second-1, "c9.1", 9002, history.Notified, 0, history.GivenUp)
 	add(8*time.Second-2, history.Event{Kind: history.Deleted, Node: path + "/1-lock-0000000001", Session: 1<<41 + 1, Zxid: 1<<41 + 3, Cause: history.ByRequest})
-	// Its deadline passes once more, and its session goes on.
+	// Its deadline passes once more, and its session continues.
 	attempt(7*time.Second, "c9.1", 9003, history.Asked, 0, "")
 	add(7*time.Second-1, history.Event{Kind: history.Created, Node: path + "/1-lock-0000000002", Session: 1<<41 + 1, Zxid: 1<<41 + 4})
 	attempt(7*time.Second-2, "c9.1", 9003, history.Granted, 1<<41+4, "")
