@@ -128,7 +128,7 @@
 //
 // After a deadline the session may still be alive, and contact may return immediately. The claim's node is then kept for
 // T/4, in which the work can stop, and deleted after that. A holder that releases the lost claim declares that its work
-// has stopped, and the client deletes the node immediately; an abandoned session's nodes go together. If Client.Close overtakes a release while no server can be
+// has stopped, and the client deletes the node immediately; an abandoned session's nodes together. If Client.Close overtakes a release while no server can be
 // reached, the release returns ErrUncertain: the node is deleted when the ensemble expires the session.
 //
 // After any of these failures, no node of this client keeps blocking the queue once the session can be reached.

@@ -157,8 +157,8 @@ func (q *Queue) Path() string { return q.path }
 // ends. A second call returns the first result.
 //
 // After ErrDeadline, Release declares that the work has stopped: the node, which is
-// otherwise kept for T/4, is deleted as soon as a server serves the session; that of an abandoned session goes with the last
-// one that is kept.
+// otherwise kept for T/4, is deleted as soon as a server serves the session. The nodes of an abandoned session are deleted
+// together, when none is kept any more.
 func (q *Queue) Release(ctx context.Context, c *recipes.Claim) error {
 	if ctx == nil {
 		return &recipes.Error{Op: "release", Path: c.Path(), Err: sentinel.ErrNilContext}
