@@ -143,16 +143,17 @@ func TestSessionOutlivesTheQuorumBesideAServerThatHangs(t *testing.T) {
 }
 
 // muteUntilAbandoned has a client claim /l, and no server answer it until it has abandoned the session. It returns the claim, the session,
-// and the rule that makes the servers mute.
-func (s *ensemble) muteUntilAbandoned(of *recipes.Client) (*recipes.Claim, *client.Session, *zktest.Interceptor) {
+// the rule that makes the servers mute, and when the claim ended.
+func (s *ensemble) muteUntilAbandoned(of *recipes.Client) (claim *recipes.Claim, own *client.Session, mute *zktest.Interceptor, ended time.Time) {
 	s.t.Helper()
-	claim, own := claimed(s.t, of), newest(of)
+	claim, own = claimed(s.t, of), newest(of)
 	time.Sleep(untilSteady)
-	mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
+	mute = s.Intercept(zktest.Rule{Hold: zktest.ToClient})
+	<-claim.Done()
+	ended = time.Now()
 	<-own.Context().Done()
 	require.ErrorIs(s.t, context.Cause(own.Context()), session.ErrAbandoned)
-	time.Sleep(testTimeout / 8) // its last attempt has failed
-	return claim, own, mute
+	return claim, own, mute, ended
 }
 
 // As its handshakes are answered by no server, the client does not try to close the abandoned session until another one of its sessions
@@ -161,7 +162,8 @@ func TestMuteSessionThatWasAbandonedIsClosedOnceTheNextOneIsServed(t *testing.T)
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		claim, own, mute := s.muteUntilAbandoned(client)
+		claim, own, mute, _ := s.muteUntilAbandoned(client)
+		time.Sleep(testTimeout / 8) // its last attempt has failed
 		mute.Remove()
 		began := time.Now()
 		next := claimed(t, client)
@@ -177,13 +179,7 @@ func TestAbandonedSessionIsClosedWhenTheWorkOfItsHolderHasHadTimeToStop(t *testi
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			client := s.connect(s.options())
-			claim, own := claimed(t, client), newest(client)
-			time.Sleep(untilSteady)
-			mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
-			<-claim.Done()
-			ended := time.Now()
-			<-own.Context().Done()
-			require.ErrorIs(t, context.Cause(own.Context()), session.ErrAbandoned)
+			claim, _, mute, ended := s.muteUntilAbandoned(client)
 			mute.Remove()
 			time.Sleep(time.Until(ended.Add(testTimeout/4-time.Millisecond)) / 2)
 			require.Len(t, s.queue(), 1)
@@ -207,13 +203,7 @@ func TestAbandonedSessionIsClosedAlthoughItsConnectionEndsWhileItsNodesAreKept(t
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			client := s.connect(s.options())
-			claim, own := claimed(t, client), newest(client)
-			time.Sleep(untilSteady)
-			mute := s.Intercept(zktest.Rule{Hold: zktest.ToClient})
-			<-claim.Done()
-			ended := time.Now()
-			<-own.Context().Done()
-			require.ErrorIs(t, context.Cause(own.Context()), session.ErrAbandoned)
+			_, own, mute, ended := s.muteUntilAbandoned(client)
 			mute.Remove()
 			<-own.Attached()
 			time.Sleep(time.Until(ended.Add(testTimeout / 6)))
@@ -229,7 +219,8 @@ func TestAbandonedSessionIsClosedAlthoughTheQuorumIsLostOnceMore(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		claim, own, mute := s.muteUntilAbandoned(client)
+		claim, own, mute, _ := s.muteUntilAbandoned(client)
+		time.Sleep(testTimeout / 8) // its last attempt has failed
 		stuck := s.Intercept(zktest.Rule{Op: "connect", Session: own.ID(), Hold: zktest.ToServer})
 		mute.Remove()
 		_, err := client.History(t.Context()) // in the next session
