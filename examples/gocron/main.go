@@ -116,9 +116,10 @@ type demo struct {
 	stop    func()
 	aborted chan struct{} // closed when the run that lost its session stops
 
-	mu   sync.Mutex
-	gate fencing.Gate  // guarded by mu
-	lost fencing.Token // of the run that lost its session, 0 before; guarded by mu
+	mu    sync.Mutex
+	gate  fencing.Gate  // guarded by mu
+	lost  fencing.Token // of the run that lost its session, 0 before; guarded by mu
+	again bool          // a run after that has written; guarded by mu
 }
 
 // report is the job. Its first run loses its session.
@@ -152,9 +153,11 @@ func (d *demo) write(token fencing.Token) (first, again bool, err error) {
 	if err := d.gate.Admit(token); err != nil {
 		return false, false, err
 	}
-	first, again = d.lost == 0, token > d.lost && d.lost != 0
-	if first {
-		d.lost = token
+	switch {
+	case d.lost == 0:
+		d.lost, first = token, true
+	case token > d.lost && !d.again:
+		d.again, again = true, true // once: pods run the job until they are stopped
 	}
 	return first, again, nil
 }
