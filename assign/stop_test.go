@@ -55,6 +55,30 @@ func TestMemberThatNeverReturnsKeepsOnlyItsPartition(t *testing.T) {
 	})
 }
 
+func TestMemberLeavesTheQueueOfPartitionThatItIsNoLongerNamedFor(t *testing.T) {
+	bubble(t, func(s servers) {
+		release := make(chan struct{})
+		a := s.connect("a", assign.Options{Partitions: partitions(6)})
+		a.run(stuck("p00005", release))
+		time.Sleep(settled)
+		b := s.start("b", assign.Options{})
+		queued := func(after time.Duration) int {
+			time.Sleep(after)
+			queue, err := s.Children(path + "/owned/p00005")
+			s.must(err)
+			return len(queue)
+		}
+		require.Equal(s, 2, queued(settled), "b waits for the work of a")
+		s.must(s.put(path+"/assigned/b", `{"format": 1, "weight": 1, "partitions": ["p00003", "p00004"]}`))
+		require.Equal(s, 1, queued(100*time.Millisecond))
+		require.Equal(s, 2, queued(settled), "the leader names it again")
+		close(release)
+		time.Sleep(settled)
+		require.Equal(s, []string{"p00003", "p00004", "p00005"}, of(s.now(), "b"))
+		stopAll(a, b)
+	})
+}
+
 func TestWorkThatDoesNotStopInTimeEndsRunAndKeepsItsPartition(t *testing.T) {
 	bubble(t, func(s servers) {
 		release := make(chan struct{})
