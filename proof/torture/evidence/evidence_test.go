@@ -70,7 +70,7 @@ func TestProofPageHasTheNumberOfStaleWrites(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf(" %d times, a holder that had been stopped resumed and sent a stale write", runs.Stopped()),
 		fmt.Sprintf(" %s stale writes of %d holders", count(runs.Stale()), runs.Writers()),
-		fmt.Sprintf(" the nodes of the other %d holders", runs.Writers()-runs.Stopped()),
+		fmt.Sprintf(" the nodes of %d, and %d had been notified", runs.Deleted(), runs.Writers()-runs.Stopped()-runs.Deleted()),
 	} {
 		require.True(t, strings.Contains(strings.Join(strings.Fields(string(proof)), " "), want), "docs/proof.md does not say %q", want)
 	}
