@@ -81,8 +81,8 @@ type Config struct {
 	Version string
 	// Middleware, if not nil, returns the handler that serves in place of next, which serves all requests: for spans, for
 	// instance, the middleware of OpenTelemetry's otelhttp, which continues the traces of callers by their traceparent header.
-	// The path of a request contains the names of its namespace and key. It must pass on the methods of the
-	// http.ResponseWriter, such as Unwrap, since event streams flush and set deadlines.
+	// The path of a request contains the names of its namespace and key; the Pattern is the route's when next has returned. It
+	// must pass on the methods of the http.ResponseWriter, such as Unwrap, since event streams flush and set deadlines.
 	Middleware func(next http.Handler) http.Handler
 	// Started is called once, with the URL of the service, when it serves. May be nil.
 	Started func(url string)

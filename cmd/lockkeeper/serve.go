@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockkeeper/lockkeeper/cmd/lockkeeper/internal/spans"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service"
 )
@@ -29,7 +30,10 @@ several replicas with the same ensemble, principals and token keys: each serves 
 
 The first line that it prints is export LOCKKEEPER_URL=…, which makes the other commands of a
 shell use the service, unless the audit goes to standard output. The log is JSON, on standard error. It exits with status 0 when it is interrupted. SIGHUP makes it open
-the file of the audit again.`,
+the file of the audit again.
+
+OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 makes it send a span of each request, with the
+trace of its caller, to an OpenTelemetry collector (http/protobuf). The other variables of OpenTelemetry apply, too.`,
 		Example: `  lockkeeper serve --dev
   lockkeeper serve --servers zk1:2181,zk2:2181,zk3:2181 --listen :8443 --principals principals.json \
       --token-keys keys --tls-cert cert.pem --tls-key key.pem --audit audit.jsonl`,
@@ -97,6 +101,12 @@ func runServe(cmd *cobra.Command, config service.Config, stdout, stderr io.Write
 	signal.Notify(reopen, syscall.SIGHUP)
 	defer signal.Stop(reopen)
 	config.Reopen = reopen
+	middleware, flush, err := spans.FromEnvironment(cmd.Context(), config.Version, config.Logger)
+	if err != nil {
+		return usageErrorf("%w", err)
+	}
+	defer flush()
+	config.Middleware = middleware
 	if err := service.Run(cmd.Context(), config); err != nil && cmd.Context().Err() == nil {
 		return err
 	}

@@ -13,9 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestServePrintsItsAddressAndEndsWithStatus0(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
+// startServe runs lockkeeper serve --dev. It returns its URL, and a function that interrupts it and returns its status.
+func startServe(t *testing.T) (url string, stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
 	answers, stdout := io.Pipe()
 	status := make(chan int, 1)
 	go func() {
@@ -25,12 +27,16 @@ func TestServePrintsItsAddressAndEndsWithStatus0(t *testing.T) {
 	require.NoError(t, err)
 	url, named := strings.CutPrefix(strings.TrimSpace(first), "export LOCKKEEPER_URL=")
 	require.True(t, named, first)
+	return url, func() int { cancel(); return <-status }
+}
+
+func TestServePrintsItsAddressAndEndsWithStatus0(t *testing.T) {
+	url, stop := startServe(t)
 	res, err := http.Post(url+"/v1/locks/team/orders/acquire", "application/json", strings.NewReader(`{"ownerId": "w1", "requestId": "r1"}`))
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, http.StatusOK, res.StatusCode)
-	stop()
-	require.Equal(t, statusOK, <-status)
+	require.Equal(t, statusOK, stop())
 }
 
 func TestServeRefusesCallersWithoutCredentialsOutsideDevelopment(t *testing.T) {

@@ -357,14 +357,21 @@ var rules = map[string]rule{
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
-		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client, connectstring, ownerlabel, protocol, queues, permits, guardian, laboratory},
-		tools:   append(tools, child, guards),
+		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client, connectstring, ownerlabel, protocol, queues, permits, guardian, laboratory, command + "/internal/spans"},
+		tools:   append(tools, child, guards, otlp, protobuf),
 		because: "a command combines all packages, and its module adds the parser of commands; code that needs more is in its own module",
 	},
 	laboratory: {
 		may:     []string{fencing, fencing + "/httpfence", recipes, lock, zktest, protocol},
 		tools:   []string{testify},
 		because: "its contenders are programs as users write them, and the names in the queue are read from the servers",
+	},
+	command + "/internal/spans": {
+		may: []string{
+			otelhttp, otel, otel + "/attribute", otel + "/exporters/otlp/otlptrace/otlptracehttp", otel + "/propagation",
+			otel + "/sdk/resource", otel + "/sdk/trace",
+		},
+		because: "it sends spans of the service's requests, which it knows as HTTP requests alone",
 	},
 	module + "/docs": {
 		tools:   []string{testify, fencing, recipes, election, zktest},

@@ -15,6 +15,9 @@ const (
 
 	prometheus = "github.com/prometheus/client_golang/prometheus"
 	otel       = "go.opentelemetry.io/otel"
+	otelhttp   = "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	otlp       = "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	protobuf   = "google.golang.org/protobuf/proto"
 )
 
 // traces says what the adapters of metrics may import, of other repositories as well: a program that exports metrics

@@ -67,6 +67,7 @@ func TestRequestsOfServiceContinueTraceOfCaller(t *testing.T) {
 		require.Equal(t, parent.SpanContext().TraceID(), span.SpanContext.TraceID())
 		require.True(t, span.Parent.IsRemote())
 		require.True(t, requests[span.Parent.SpanID()], "a request of the client is the parent")
+		require.Contains(t, span.Name, " /v1/locks/{", "and its route is the name")
 	}
 }
 

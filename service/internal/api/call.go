@@ -23,6 +23,7 @@ type call struct {
 	id       string
 	received time.Time // before the body was read: the sender began to send no later
 	remote   string
+	pattern  string // of the route
 	action   string // what it does, for the audit and the metrics
 	// connection carries the answer, whose time a long wait extends.
 	connection *http.ResponseController

@@ -24,7 +24,8 @@ func (a *API) frontDoor(mux *http.ServeMux) http.Handler {
 		a.refuseUnrouted(w, r, problem(Forbidden, "The request comes from a page of another origin."))
 	}))
 	inner := routes.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(mux, w, r) }))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, received *http.Request) {
+		r := received
 		c := &call{id: rand.Text(), received: time.Now(), remote: r.RemoteAddr, connection: http.NewResponseController(w)}
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 		w.Header().Set("X-Request-Id", c.id)
@@ -40,6 +41,7 @@ func (a *API) frontDoor(mux *http.ServeMux) http.Handler {
 			a.report(c, r, counted)
 		}()
 		inner.ServeHTTP(counted, r)
+		received.Pattern = c.pattern // as the mux sets it, for a middleware around the service
 		if c.after != nil {
 			c.after()
 		}
@@ -56,6 +58,7 @@ func (a *API) route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) 
 	}
 	r = slashKey(r, escaped)
 	if _, pattern := mux.Handler(r); pattern != "" {
+		callOf(r.Context()).pattern = pattern
 		mux.ServeHTTP(w, r)
 		return
 	}
