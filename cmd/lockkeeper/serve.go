@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -87,7 +86,7 @@ trace of its caller, to an OpenTelemetry collector (http/protobuf). The other va
 // runServe serves until the command's context ends.
 func runServe(cmd *cobra.Command, config service.Config, stdout, stderr io.Writer) error {
 	config.Logger = slog.New(slog.NewJSONHandler(stderr, nil))
-	if info, ok := debug.ReadBuildInfo(); ok {
+	if info := buildInfo(); info != nil {
 		config.Version = cmp.Or(info.Main.Version, "unknown")
 	}
 	config.Started = func(url string) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -22,9 +23,21 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// buildInfo returns this program's, nil if it was built without.
+// release is the version of a build by make release, set by the linker: the go command knows none of a commit without a tag.
+var release string
+
+// buildInfo returns this program's, with the version of the release for the modules of this repository. It is nil if the
+// program was built without.
 func buildInfo() *debug.BuildInfo {
-	info, _ := debug.ReadBuildInfo()
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Version == "(devel)" {
+			m.Version = cmp.Or(release, m.Version)
+		}
+	}
 	return info
 }
 

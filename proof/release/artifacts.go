@@ -94,7 +94,7 @@ func build(ctx context.Context, root, dir, version string, targets, env []string
 			program += ".exe"
 		}
 		binary := filepath.Join(dir, "bin", system+"_"+arch, program)
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-buildid=", "-o", binary, ".")
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-buildid= -X main.release="+version, "-o", binary, ".")
 		cmd.Dir = filepath.Join(dir, "cmd", "lockkeeper")
 		cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS="), env...)
 		if output, err := cmd.CombinedOutput(); err != nil {

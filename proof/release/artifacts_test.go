@@ -23,7 +23,7 @@ func TestTwoBuildsOfTheCommitAreEqual(t *testing.T) {
 	const version = "v0.0.0-test"
 	targets := []string{"linux/amd64"}
 	root, dir := newRepository(t), t.TempDir()
-	write(t, root, "cmd/lockkeeper/main.go", "package main\n\nimport _ \"example.com/m\"\n\nfunc main() { println(\"lockkeeper\") }\n")
+	write(t, root, "cmd/lockkeeper/main.go", "package main\n\nimport _ \"example.com/m\"\n\nvar release string\n\nfunc main() { println(release) }\n")
 	for _, args := range [][]string{{"add", "-A"}, {"commit", "--quiet", "-m", "a command"}} {
 		_, err := git(t.Context(), root, args...)
 		require.NoError(t, err)
@@ -48,6 +48,9 @@ func TestTwoBuildsOfTheCommitAreEqual(t *testing.T) {
 		require.NoError(t, err)
 		names = append(names, header.Name)
 		require.Zero(t, header.ModTime.Unix(), "no time of the build")
+		content, err := io.ReadAll(archive)
+		require.NoError(t, err)
+		require.Equal(t, header.Name == "lockkeeper", bytes.Contains(content, []byte(version)), "the program knows its version")
 	}
 	require.Equal(t, []string{"LICENSE", "lockkeeper"}, names)
 
