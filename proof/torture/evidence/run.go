@@ -196,6 +196,9 @@ func hours(i history.Instant) string {
 	if d < time.Hour {
 		return fmt.Sprintf("%d min", d/time.Minute)
 	}
+	if d >= 100*time.Hour {
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
 	return fmt.Sprintf("%d h %02d min", d/time.Hour, d%time.Hour/time.Minute)
 }
 
