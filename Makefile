@@ -67,7 +67,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	test -z "$$failed"
 
 # run COMMAND…
-RUN   = failed=; run() { what=; for arg in "$$@"; do case "$$arg" in ./*) what="$$what $$arg" ;; esac; done; \
+STEPS = failed=; run() { what=; for arg in "$$@"; do case "$$arg" in ./*) what="$$what $$arg" ;; esac; done; \
 	begin=$$(date +%s); "$$@" || failed="$$failed$${what:- all}"; echo "make $@:$$what: $$(($$(date +%s) - begin)) s"; };
 DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
 # make check has vetted all.
@@ -85,44 +85,44 @@ PLAIN     := ./election/clientgo/... ./proof/...
 
 # The suite that compares zktest with a real server starts one.
 test-library:
-	@$(RUN) run $(NICE) $(RACE) -p 3 -timeout 20m $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN))"); \
+	@$(STEPS) run $(NICE) $(RACE) -p 3 -timeout 20m $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN))"); \
 	$(DONE)
 
 # client-go, the clients of clouds and the browser's would take minutes to compile with the race detector, with which the short
 # torture runs the proof's own packages. Examples and promises run on zktest with it, and here on a real server without it.
 test-plain:
-	@$(RUN) run $(NICE) $(TEST) $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
+	@$(STEPS) run $(NICE) $(TEST) $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
 	run $(NICE) $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier ./assign; \
 	$(DONE)
 
 test-containers:
-	@unset ZK_TEST_BACKEND; $(IMAGE) $(RUN) run $(NICE) $(RACE) -p 1 -parallel 3 -timeout 20m ./docker/... ./proof/deploy; \
+	@unset ZK_TEST_BACKEND; $(IMAGE) $(STEPS) run $(NICE) $(RACE) -p 1 -parallel 3 -timeout 20m ./docker/... ./proof/deploy; \
 	run $(NICE) $(TEST) -tags ensemble ./examples/ci; \
 	$(DONE)
 
 # What these packages test runs with the race detector in other packages: guards in fencing, clients in recipes. The clients of
 # stores would take minutes to compile with it.
 test-servers:
-	@$(RUN) run $(NICE) $(TEST) -p 1 -timeout 20m ./proof/torture/fences ./proof/torture/stores ./proof/torture/secured \
+	@$(STEPS) run $(NICE) $(TEST) -p 1 -timeout 20m ./proof/torture/fences ./proof/torture/stores ./proof/torture/secured \
 		./proof/torture/rivals ./proof/torture/cmd/rival; \
 	$(DONE)
 
 # A sample: one frame of 400 and one mutant of 45, each time from a random one on, and the first plans. `make simulate` runs
 # all, and a sample with the race detector.
 test-computed:
-	@$(RUN) run nice -n 5 $(TEST) -timeout 60m ./proof/simulation -sim.every=400 -sim.seeds=150; \
+	@$(STEPS) run nice -n 5 $(TEST) -timeout 60m ./proof/simulation -sim.every=400 -sim.seeds=150; \
 	run nice -n 5 $(TEST) -timeout 60m ./proof/mutants -mutants.every=45; \
 	run nice -n 5 $(TEST) ./proof/release; \
 	$(DONE)
 
 # The short torture runs the recipes with the race detector on real servers, the suite without.
 test-torture:
-	@$(RUN) run $(RACE) -timeout 20m ./proof/torture/cmd/torture; \
+	@$(STEPS) run $(RACE) -timeout 20m ./proof/torture/cmd/torture; \
 	$(DONE)
 
 test-suite:
-	@$(RUN) run $(TEST) -timeout 20m ./proof/torture/suite; \
+	@$(STEPS) run $(TEST) -timeout 20m ./proof/torture/suite; \
 	$(DONE)
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only

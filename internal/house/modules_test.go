@@ -91,3 +91,19 @@ func output(t *testing.T, args ...string) string {
 	require.NoError(t, err, "go %v: %s", args, &stderr)
 	return string(out)
 }
+
+// make bench got a helper of make test for its RUN, which nobody had given.
+func TestMakefileSetsNoVariableOfACallerButItsDefault(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	callers := map[string]bool{}
+	for _, help := range regexp.MustCompile(`(?m)^[a-z-]+:.*## .*$`).FindAllString(string(makefile), -1) {
+		for _, variable := range regexp.MustCompile(`\b([A-Z]+)=`).FindAllStringSubmatch(help, -1) {
+			callers[variable[1]] = true
+		}
+	}
+	require.Contains(t, callers, "RUN")
+	for _, set := range regexp.MustCompile(`(?m)^([A-Z]+) *:?=`).FindAllStringSubmatch(string(makefile), -1) {
+		require.NotContains(t, callers, set[1])
+	}
+}
