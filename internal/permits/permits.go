@@ -95,7 +95,7 @@ func (p *Permits) Try(ctx context.Context, weight int) (*recipes.Claim, error) {
 		if _, err := p.agreedLimit(ctx, s, weight); err != nil {
 			return nil, err
 		}
-		return p.tryIn(ctx, s, int32(weight), p.numbered)
+		return p.tryIn(ctx, s, int32(weight), p.numbered, func(permits int) error { return p.checkWeight(weight, permits) })
 	})
 }
 
@@ -153,10 +153,12 @@ func (p *Permits) take(ctx context.Context, s *client.Session, pl *queue.Place, 
 // tryIn is Try within one session. As in Queue.tryIn, of several tries at the same time one joins
 // and the others read again. But a lost race does not show that the permits were taken: the winner may have needed few of them.
 // So a try that has lost too many joins whatever the parent's version is, and its position decides.
-func (p *Permits) tryIn(ctx context.Context, s *client.Session, weight int32, numbered bool) (*recipes.Claim, error) {
+//
+// refuse is asked about the limit before each join: see acceptLimit.
+func (p *Permits) tryIn(ctx context.Context, s *client.Session, weight int32, numbered bool, refuse func(permits int) error) (*recipes.Claim, error) {
 	q := p.queue
 	for lost := 0; ; lost++ {
-		l, err := p.acceptLimit(ctx, s, func(permits int) error { return p.checkWeight(int(weight), permits) })
+		l, err := p.acceptLimit(ctx, s, refuse)
 		if err != nil {
 			return nil, err
 		}

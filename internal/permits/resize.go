@@ -106,7 +106,12 @@ func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) error 
 		to = max(limit, from.Permits-p.mostRemoved())
 	}
 	c, err := p.queue.Contend(ctx, func(ctx context.Context, s *client.Session) (*recipes.Claim, error) {
-		return p.tryIn(ctx, s, int32(from.Permits-to), false)
+		return p.tryIn(ctx, s, int32(from.Permits-to), false, func(permits int) error {
+			if permits != from.Permits {
+				return errLimitMoved // the difference is another one
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return err

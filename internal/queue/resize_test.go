@@ -119,3 +119,42 @@ func TestPermitsWithoutALimitAtLaggingServerFindTheStoredOne(t *testing.T) {
 		require.Equal(s, 3, limit)
 	})
 }
+
+// A Resize that another one overtakes decides by the limit that it finds then.
+func TestResizesAtTheSameTimeEndWithOneOfTheirLimitsOrAreRefusedAsBusy(t *testing.T) {
+	overtaken := 0
+	for offset := time.Duration(0); offset < 12*time.Millisecond; offset += time.Millisecond / 4 {
+		crowded(t, zktest.Options{}, func(s servers) {
+			connect := func() *recipes.Client {
+				link := s.Link()
+				link.Delay(time.Millisecond)
+				return s.loaded(recipes.Options{Dial: link.Dial})
+			}
+			a, b := s.permits(connect(), 4), s.permits(connect(), 4)
+			_, err := b.Limit(s.Context()) // so that b sends its first write before a
+			require.NoError(s, err)
+			lowered := make(chan error)
+			go func() { lowered <- a.Resize(s.Context(), 2) }()
+			time.Sleep(offset)
+			errs := []error{b.Resize(s.Context(), 1), <-lowered}
+			limit, err := b.Limit(s.Context())
+			require.NoError(s, err)
+			for i, want := range []int{1, 2} {
+				if errs[i] != nil {
+					busy := (*recipes.BusyError)(nil)
+					require.ErrorAs(s, errs[i], &busy, "after %v, resize to %d", offset, want)
+				}
+			}
+			switch {
+			case errs[0] == nil && errs[1] == nil:
+				overtaken++
+				require.Contains(s, []int{1, 2}, limit)
+			case errs[0] == nil:
+				require.Equal(s, 1, limit)
+			case errs[1] == nil:
+				require.Equal(s, 2, limit)
+			}
+		})
+	}
+	require.Positive(t, overtaken)
+}
