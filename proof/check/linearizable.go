@@ -144,9 +144,9 @@ func (t *timeline) lockOperations(holds []*hold) (operations []porcupine.Operati
 		if shares {
 			ends = until[i+1].exclusive
 		}
-		begun := max(int64(h.asked.Line), after)
+		begun := max(int64(t.begun(h)), after)
 		if begun > int64(h.granted.Line) {
-			begun = int64(h.asked.Line)
+			begun = int64(t.begun(h))
 		}
 		add(input{operation: kind, token: token}, begun, int64(h.granted.Line))
 		if downgrades {
@@ -248,12 +248,21 @@ func (k *known) state() (s state, certain bool) {
 	return s, true
 }
 
+// begun returns the first line at which the hold may have been asked for. The owner of a partition records that only with the grant,
+// which it may do after a pause: its node shows that the library had asked before.
+func (t *timeline) begun(h *hold) int {
+	if h.contender == nil || h.contender.created.At >= h.asked.At {
+		return h.asked.Line
+	}
+	return t.firstLine(h.contender.created.At)
+}
+
 // yields returns the first line at which the holder may already have ceased to hold the lock.
 func (t *timeline) yields(h *hold) (line int, ended bool) {
 	why, _ := h.excuse()
 	switch {
 	case why != notExcused:
-		return h.asked.Line, true
+		return t.begun(h), true
 	case h.notified.Cause == history.GivenUp && h.releasing.Kind != "":
 		return h.releasing.Line, true
 	case h.notified.Kind != "":

@@ -99,3 +99,37 @@ func TestViolationsFarBackInALongHistoryAreFound(t *testing.T) {
 		})
 	}
 }
+
+// A member of an assignment is paused before it records that it owns a partition. Another one owns it in the meantime.
+func TestOwnerThatRecordsItsGrantAfterAPauseHasAskedBeforeIt(t *testing.T) {
+	own := history.Event{Contender: "a", Attempt: 1, Path: "/p", Text: "own"}
+	next := history.Event{Contender: "b", Attempt: 2, Path: "/p", Text: "own"}
+	at := func(second int, kind history.Kind, e history.Event) history.Event {
+		e.Kind, e.At = kind, history.Instant(second)*1e9
+		switch kind {
+		case history.Granted:
+			e.Node, e.Session, e.Token = "/p/q-lock-0000000000", 1, 1
+			if e.Contender == "b" {
+				e.Node, e.Session, e.Token = "/p/q-lock-0000000001", 2, 2
+			}
+		case history.Notified:
+			e.Cause = "deadline"
+		}
+		return e
+	}
+	events := []history.Event{
+		{Kind: history.Run, Timeout: 4e9},
+		{Kind: history.Created, At: 1e9, Node: "/p/q-lock-0000000000", Session: 1, Zxid: 1},
+		{Kind: history.Paused, At: 1e9, Contender: "a"},
+		{Kind: history.Deleted, At: 8e9, Node: "/p/q-lock-0000000000", Session: 1, Zxid: 2, Cause: history.ByTimeout},
+		{Kind: history.Created, At: 9e9, Node: "/p/q-lock-0000000001", Session: 2, Zxid: 2},
+		at(9, history.Asked, next), at(9, history.Granted, next),
+		{Kind: history.Woke, At: 20e9, Contender: "a"},
+		at(20, history.Asked, own), at(20, history.Granted, own), at(20, history.Notified, own), at(20, history.Releasing, own), at(20, history.Released, own),
+		at(30, history.Releasing, next), at(30, history.Notified, next),
+	}
+	for i := range events {
+		events[i].Line = i + 1
+	}
+	require.Empty(t, linearizable(events))
+}
