@@ -172,6 +172,24 @@ func TestAcquireThatIsCancelledDuringItsGrantLosesNoNumber(t *testing.T) {
 	}
 }
 
+func TestGrantWhoseAnswerIsLostGivesNoNumberThatAnOperatorHasDeleted(t *testing.T) {
+	bubble(t, func(s servers) {
+		a, link := s.slots(1)
+		answer := link.Intercept(zktest.Rule{Op: "create", Below: slotsPath + "-limit", Times: 1, Hold: zktest.ToClient})
+		acquired := s.slotLater(a)
+		s.settle()
+		require.Equal(s, 1, answer.Fired())
+		require.NoError(s, s.Delete(slotsPath+"-limit/0"))
+		link.Reset()
+		slot := <-acquired
+		require.Equal(s, []string{"0"}, s.numbers())
+		s.settle()
+		require.NoError(s, slot.Err())
+		require.NoError(s, slot.Unlock(s.Context()))
+		require.Empty(s, s.numbers())
+	})
+}
+
 func TestSlotsEndWithTheirSession(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, link := s.slots(2)

@@ -182,8 +182,25 @@ func (p *Permits) marked(ctx context.Context, s *client.Session, pl *queue.Place
 	if stat.Version != 1 || !s.Nodes.Recognise(pl.Node, stat.Version, data) {
 		return false, nil
 	}
+	if pl.Numbered {
+		if err := p.findNumber(ctx, s, pl, stat.Mzxid); err != nil {
+			return false, err
+		}
+	}
 	p.recordGrant(s, pl, stat.Mzxid)
 	return true, nil
+}
+
+// findNumber returns sentinel.ErrDeleted if the number that the transaction with that zxid created exists no more: the number may be another
+// contender's now.
+func (p *Permits) findNumber(ctx context.Context, s *client.Session, pl *queue.Place, zxid int64) error {
+	path := p.numberPath(pl.Number)
+	_, stat, err := s.Get(ctx, path)
+	if err == nil && stat.Czxid == zxid || err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	s.Nodes.ForgetSecond(pl.Node)
+	return &recipes.Error{Op: "grant", Path: path, Err: sentinel.ErrDeleted}
 }
 
 // recordGrant records that the place was granted its permits by the transaction with that zxid, which is the token of a numbered one.
@@ -191,5 +208,6 @@ func (p *Permits) recordGrant(s *client.Session, pl *queue.Place, zxid int64) {
 	if pl.Numbered {
 		pl.Granted = zxid
 		s.Nodes.SecondCreated(pl.Node)
+		s.WatchSecond(pl.Node, p.numberPath(pl.Number), zxid) // now: the claim can need a proof of the session first, which may take long
 	}
 }

@@ -145,7 +145,7 @@ func (p *Permits) take(ctx context.Context, s *client.Session, pl *queue.Place, 
 			return nil, err
 		}
 		if fits {
-			return p.grant(ctx, s, pl)
+			return p.queue.Grant(ctx, s, pl)
 		}
 	}
 }
@@ -224,16 +224,7 @@ func (p *Permits) takeNow(ctx context.Context, s *client.Session, pl *queue.Plac
 	if fits, err := mark(ctx, s, pl); err != nil || !fits {
 		return nil, err
 	}
-	return p.grant(ctx, s, pl)
-}
-
-// grant makes a claim of a place that is marked.
-func (p *Permits) grant(ctx context.Context, s *client.Session, pl *queue.Place) (*recipes.Claim, error) {
-	c, err := p.queue.Grant(ctx, s, pl)
-	if err == nil && pl.Numbered {
-		s.WatchSecond(pl.Node, p.numberPath(pl.Number), pl.Granted)
-	}
-	return c, err
+	return p.queue.Grant(ctx, s, pl)
 }
 
 // first reads the first contender of the listing. found is false if it is gone.

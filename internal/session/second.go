@@ -14,11 +14,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
-// WatchSecond watches the second node of a granted one, which was created at czxid. If another client deletes it, what
-// was granted ends. WatchSecond returns at once, and the watch ends with the granted node.
+// WatchSecond watches the second node of a node, which was created at czxid. If another client deletes it, the first is lost, and
+// what was granted on it ends. WatchSecond returns at once, and the watch ends with the first node.
 //
 // The session may still have a watch of an earlier node of that name, as it sets its watches again some time after it has a new
-// connection. So a read confirms what a watch shows: it is sent after the grant, and answered in order.
+// connection. So a read confirms what a watch shows: it is sent after the creation, and answered in order.
 func (d *deletions) WatchSecond(n *nodes.Node, second string, czxid int64) {
 	// An error means that the session is over.
 	_ = d.spawn(func() {
