@@ -38,6 +38,7 @@ type Part struct {
 	Faults   int             `json:"faults"`             // injected
 	Grants   int             `json:"grants"`             // of all recipes
 	Findings int             `json:"findings,omitempty"` // about the promises
+	Note     string          `json:"note,omitempty"`     // what a finding was, and that it is mended: written by hand
 	Unsound  bool            `json:"unsound,omitempty"`  // the servers or the harness failed, so that nothing else counts
 }
 
@@ -115,6 +116,7 @@ type Sum struct {
 	On                                     string // what ran
 	Parts, Plans, Faults, Grants, Findings int
 	Lasted                                 history.Instant
+	Notes                                  []string
 }
 
 // Sums returns the sum of the simulation, and of the torture by its servers. Parts that are unsound count as such only.
@@ -134,6 +136,9 @@ func (c *Campaign) Sums() (sums []Sum) {
 		s := &sums[i]
 		s.Parts, s.Plans, s.Faults, s.Grants, s.Findings = s.Parts+1, s.Plans+p.Plans, s.Faults+p.Faults, s.Grants+p.Grants, s.Findings+p.Findings
 		s.Lasted += p.Lasted
+		if p.Note != "" {
+			s.Notes = append(s.Notes, p.Note)
+		}
 	}
 	return sums
 }

@@ -37,13 +37,13 @@ func TestEachCampaignContinuesTheDocumentWithNewSeeds(t *testing.T) {
 func TestPartsAreSummedByWhatRan(t *testing.T) {
 	c := Campaign{Parts: []Part{
 		{Plans: 10, Lasted: 1, Faults: 2, Grants: 3},
-		{On: "a", Lasted: 4, Faults: 5, Grants: 6, Findings: 7},
+		{On: "a", Lasted: 4, Faults: 5, Grants: 6, Findings: 7, Note: "mended"},
 		{Plans: 10, Lasted: 1, Faults: 2, Grants: 3},
 		{On: "a", Unsound: true, Lasted: 100},
 	}}
 	require.Equal(t, []Sum{
 		{On: "simulation", Parts: 2, Plans: 20, Lasted: 2, Faults: 4, Grants: 6},
-		{On: "a", Parts: 1, Lasted: 4, Faults: 5, Grants: 6, Findings: 7},
+		{On: "a", Parts: 1, Lasted: 4, Faults: 5, Grants: 6, Findings: 7, Notes: []string{"mended"}},
 		{On: "unsound: the servers or the harness failed", Parts: 1, Lasted: 100},
 	}, c.Sums())
 }

@@ -50,6 +50,9 @@ func TestEvidencePageMatchesItsDocuments(t *testing.T) {
 	}
 	// Each commit changes these numbers: they may be a little old. Without a history they stay as they are written.
 	runs.each(func(run *Run) {
+		if strings.HasPrefix(run.File, CampaignFile) {
+			return // the page does not state its code
+		}
 		require.NotEmpty(t, stated, "`make evidence` generates the page")
 		if run.Code != "" {
 			require.InDelta(t, ago(t, run.Code), ago(t, stated[0]), 100, "%s: the page says %q, and it was %q: `make evidence` generates it", run.File, stated[0], run.Code)
