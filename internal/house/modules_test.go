@@ -92,7 +92,7 @@ func output(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// make bench got a helper of make test for its RUN, which nobody had given.
+// Without a RUN of its caller, make bench took a variable of make test for it.
 func TestMakefileSetsNoVariableOfACallerButItsDefault(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 )
 
 // WatchSecond watches the second node of a node, which was created at czxid. If another client deletes it, the first is lost, and
-// what was granted on it ends. WatchSecond returns at once, and the watch ends with the first node.
+// what was granted on it ends. WatchSecond does not wait, and the watch ends with the first node.
 //
 // The session may still have a watch of an earlier node of that name, as it sets its watches again some time after it has a new
 // connection. So a read confirms what a watch shows: it is sent after the creation, and answered in order.

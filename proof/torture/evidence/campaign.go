@@ -38,7 +38,7 @@ type Part struct {
 	Faults   int             `json:"faults"`             // injected
 	Grants   int             `json:"grants"`             // of all recipes
 	Findings int             `json:"findings,omitempty"` // about the promises
-	Note     string          `json:"note,omitempty"`     // what a finding was, and that it is mended: written by hand
+	Note     string          `json:"note,omitempty"`     // what a finding was, and whether it is mended: a person adds it
 	Unsound  bool            `json:"unsound,omitempty"`  // the servers or the harness failed, so that nothing else counts
 }
 
