@@ -81,6 +81,34 @@ func TestServeEndsWhileTheCollectorOfItsSpansIsAway(t *testing.T) {
 	require.Equal(t, statusOK, stop())
 }
 
+func TestServeEndsWhileTheCollectorOfItsSpansAcceptsAndNeverAnswers(t *testing.T) {
+	accepted, end := make(chan struct{}, 1), make(chan struct{})
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case accepted <- struct{}{}:
+		default:
+		}
+		<-end
+	}))
+	t.Cleanup(hanging.Close)
+	t.Cleanup(func() { close(end) })
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", hanging.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "600000")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
+	service, stop := startServe(t)
+	get := func() {
+		res, err := http.Get(service + "/openapi.json")
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, http.StatusOK, res.StatusCode)
+	}
+	get()
+	<-accepted
+	get() // no request waits for the collector
+	require.Equal(t, statusOK, stop())
+}
+
 func TestServeRefusesProtocolOfSpansThatItDoesNotSpeak(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
