@@ -190,6 +190,34 @@ func TestGrantWhoseAnswerIsLostGivesNoNumberThatAnOperatorHasDeleted(t *testing.
 	})
 }
 
+func TestGrantThatAwaitsAProofGivesNoNumberThatAnOperatorHasDeleted(t *testing.T) {
+	bubble(t, func(s servers) {
+		a, link := s.slots(1)
+		b, _ := s.slots(1)
+		former := s.slot(b)
+		acquired := s.slotLater(a)
+		time.Sleep(timeout) // a waiter proves nothing
+		link.Intercept(zktest.Rule{Op: "create", Below: slotsPath + "-limit", Times: 1, Lose: zktest.ToClient})
+		proofs := link.Intercept(zktest.Rule{Op: "check", Below: slotsPath, Fail: zktest.ErrThrottled})
+		reads := link.Intercept(zktest.Rule{Op: "getData", Path: slotsPath + "-limit/0", Fail: zktest.ErrThrottled})
+		require.NoError(s, former.Unlock(s.Context()))
+		time.Sleep(timeout) // what the answers so far have proved has lapsed
+		require.Positive(s, reads.Fired())
+		reads.Remove()
+		require.Eventually(s, func() bool { return proofs.Fired() > 0 }, timeout, timeout/64)
+		require.Empty(s, acquired)
+		require.NoError(s, s.Delete(slotsPath+"-limit/0"))
+		s.settle()
+		proofs.Remove()
+		slot := <-acquired
+		require.Equal(s, []string{"0"}, s.numbers())
+		s.settle()
+		require.NoError(s, slot.Err())
+		require.NoError(s, slot.Unlock(s.Context()))
+		require.Empty(s, s.numbers())
+	})
+}
+
 func TestSlotsEndWithTheirSession(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, link := s.slots(2)
