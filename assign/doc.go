@@ -52,8 +52,9 @@
 //
 // # What it costs
 //
-// docs/performance.md has the requests. While nothing changes, each member sends a heartbeat every T/6. MaxPartitions is the
-// limit: beyond it, assign ranges.
+// docs/performance.md has the requests. While nothing changes, each member sends a heartbeat every T/6. MaxPartitions,
+// 10,000, is the limit: beyond it, assign ranges. To change the partitions, call [Assign.SetPartitions]: Options.Partitions
+// are stored only if none are.
 //
 // # Nodes
 //

@@ -71,10 +71,10 @@
 //     fencing.ErrStale then means that the resource has admitted a token of another history of the ensemble, or of another path.
 //   - Work that has not returned within StopTimeout ends Run with ErrOverrun. Its node stays until the work has returned,
 //     so that no other candidate leads meanwhile, unless the session ends first: exit the process.
-//   - A process that is alive but of no use leads. Options.Health has Run check it: a check that fails, or does not answer in
+//   - An unfit process that is alive can lead. Options.Health has Run check it: a check that fails, or does not answer in
 //     time, ends the term with ErrUnhealthy.
 //   - After a leader that did not resign, the next one waits for Options.LockDelay and calls Options.Fence before its term
-//     begins, both off by default, if all candidates set both: docs/choosing.md. While it waits, observers see it as the leader.
+//     begins, both off by default, if all candidates set the same of both: docs/choosing.md. While it waits, observers see it as the leader.
 //   - Observe continues across lost connections and sessions. It yields nothing while there is no leader, and skips to the
 //     newest leader for a slow reader.
 //

@@ -46,7 +46,7 @@
 //   - Unlock is bounded by ReleaseTimeout, even if its ctx ends.
 //   - After a panic of the work, Do releases the lock, and panics on.
 //   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence, both off by default,
-//     if all users of the path set both: docs/choosing.md. An RWMutex, a Semaphore, Slots and All cannot have them.
+//     if all users of the path set the same of both: docs/choosing.md. An RWMutex, a Semaphore, Slots and All cannot have them.
 //
 // # Errors
 //

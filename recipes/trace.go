@@ -16,8 +16,8 @@ import (
 // The functions are called one at a time, in the order of the events, on their own
 // goroutine: a slow one delays only those after it. While 1024 calls are waiting,
 // further events are dropped and counted, except calls of Lost: see
-// Client.DroppedEvents. Client.Close waits for the queued calls. Code that must see
-// every change of the session uses Client.States.
+// Client.DroppedEvents. Client.Close waits for the queued calls. Code that must know
+// the newest state of the session uses Client.States.
 type Trace struct {
 	// SessionOpened is called when a session exists.
 	SessionOpened func(SessionEvent) // Session, Server, Timeout

@@ -73,7 +73,7 @@ func TestFindingNamesLinesThatBreakTheRule(t *testing.T) {
 	findings := check.History(read(t, "bad")["overtaking"])
 	require.NotEmpty(t, findings)
 	require.Equal(t, check.FirstInQueue, findings[0].Rule)
-	require.Contains(t, findings[0].String(), "first-in-line: granted while another contender was ahead in the queue\n    line 1")
+	require.Contains(t, findings[0].String(), "first-in-queue: granted while another contender was ahead in the queue\n    line 1")
 }
 
 func TestEventsThatDoNotFitTogetherAreReported(t *testing.T) {

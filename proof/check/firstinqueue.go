@@ -13,7 +13,7 @@ import (
 // other readers before a reader's, and permits or slots before permits or slots. That is exclusion in the ensemble's commit order, readers
 // and writers included, and it means that no contender overtakes another.
 var FirstInQueue = register(definition{
-	name:    "first-in-line",
+	name:    "first-in-queue",
 	meaning: "at a grant, no earlier contender is in the queue",
 	counts:  "grants to contenders that had joined behind another",
 	judge: eachHold(func(t *timeline, h *hold, found report) {

@@ -12,7 +12,7 @@ import (
 // longest that a proof of liveness lasts, or within the TTL of its lease if that is longer: no session notifies the holder of a
 // lease, which stops when the lease is no longer valid. Each of the two nodes of a slot counts.
 var NotifiedAtAll = register(definition{
-	name:    "told-at-all",
+	name:    "notified-at-all",
 	meaning: "a holder whose node is gone is notified within 3T/4",
 	counts:  "holders whose node was deleted by an operator or by the session timeout",
 	judge: eachHold(func(t *timeline, h *hold, found report) {

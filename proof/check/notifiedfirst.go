@@ -13,7 +13,7 @@ import (
 // its lease expires, an eighth of the TTL before. Excused: nodes deleted by an operator, and contenders that were paused at that
 // instant, which are notified when they wake.
 var NotifiedFirst = register(definition{
-	name:    "told-first",
+	name:    "notified-first",
 	meaning: "a holder that loses its lock is notified before another client is granted it",
 	counts:  "running holders whose session expired, or whose lock was granted to another client",
 	judge: eachHold(func(t *timeline, h *hold, found report) {

@@ -167,9 +167,9 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	for _, want := range []string{
 		"1,001,001 grants", "in ZooKeeper's commit order: **1**", "granted to another client: **17**", "Nodes left behind: **23**",
 		"| stale writes that reached the registers | 29 |", "from 43 holders:\n**40** had been stopped", ", 3 had lost their node", "accepted **31**",
-		"**1 findings", "first-in-line: a predecessor was queued", "| kill-server | " + torture.Describe("kill-server") + " | 37 |", "| faults injected, not injected | 37, 2 |",
+		"**1 findings", "first-in-queue: a predecessor was queued", "| kill-server | " + torture.Describe("kill-server") + " | 37 |", "| faults injected, not injected | 37, 2 |",
 		"| notified late, while scheduled; the longest | 17, 0s | 41, 0s |", "| notified late, while scheduled; the longest | 41, 0s |", "| holders that lost their lock and survived | 0 | 47 |",
-		"- a rival: One server.", "- **Not checked**: first-in-line: too long.",
+		"- a rival: One server.", "- **Not checked**: first-in-queue: too long.",
 	} {
 		require.Contains(t, page, want)
 	}

@@ -80,7 +80,7 @@ func TestKeptHistoryIsJudgedAgain(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"history.jsonl": string(file),
 		"result.json": fmt.Sprintf(`{"schema":%q,"verdict":"broken","zookeeper":"3.8.0","token":"czxid","again":"make torture SEED=7",
-			"writes":{"all":3},"findings":[{"rule":"told-first","text":%q}],"amiss":[]}`, verdict.Schema, mark),
+			"writes":{"all":3},"findings":[{"rule":"notified-first","text":%q}],"amiss":[]}`, verdict.Schema, mark),
 	})
 	var out, problems bytes.Buffer
 	require.Equal(t, unknown, run([]string{"-judge", dir}, &out, &problems), "%s", &problems)
