@@ -29,7 +29,7 @@ import (
 // *recipes.UnreleasedError, which names the former leader.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	c := &candidate{election: e}
-	how := candidacy.Options{Priority: e.priority, StepsBack: c.stepsBack}
+	how := candidacy.Options{Priority: e.priority, Yields: c.yields}
 	if e.priority > 0 {
 		how.Waits = c.showLiveness
 	}
@@ -56,8 +56,8 @@ type candidate struct {
 	until    time.Time // when it ceases to yield for priorities; zero until it could first have led
 }
 
-// stepsBack decides whether the candidate, which could lead, yields for one of those behind it.
-func (c *candidate) stepsBack(ctx context.Context, p *candidacy.Position, behind []candidacy.Rank) (bool, error) {
+// yields decides whether the candidate, which could lead, yields to one of those behind it.
+func (c *candidate) yields(ctx context.Context, p *candidacy.Position, behind []candidacy.Rank) (bool, error) {
 	c.first = p.Name()
 	if c.until.IsZero() {
 		c.until = time.Now().Add(c.election.priorityWait)
@@ -67,7 +67,7 @@ func (c *candidate) stepsBack(ctx context.Context, p *candidacy.Position, behind
 		return false, err
 	}
 	switch turnOf(p.Name(), request.Target, c.election.priority, behind) {
-	case stepBack:
+	case yield:
 		return true, nil
 	case awaitHigher:
 		return c.awaitLive(ctx, p, behind)
@@ -81,7 +81,7 @@ type turn int
 
 const (
 	lead        turn = iota
-	stepBack         // join again at the end
+	yield            // join again at the end
 	awaitHigher      // yield if a candidate of a higher priority shows in time that it lives
 )
 
@@ -97,7 +97,7 @@ func turnOf(own, target string, priority int, behind []candidacy.Rank) turn {
 	for _, r := range behind {
 		switch {
 		case r.Name == target:
-			return stepBack
+			return yield
 		case r.Priority > priority:
 			decision = awaitHigher
 		}

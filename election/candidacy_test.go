@@ -20,8 +20,8 @@ func TestTurnFollowsFromTargetAndPriorities(t *testing.T) {
 		want     turn
 	}{
 		{"no request and no priority", "", 0, []candidacy.Rank{plain}, lead},
-		{"the target is behind", "plain", 0, []candidacy.Rank{high, plain}, stepBack},
-		{"the target is behind, and the candidate has a priority", "plain", 9, []candidacy.Rank{plain}, stepBack},
+		{"the target is behind", "plain", 0, []candidacy.Rank{high, plain}, yield},
+		{"the target is behind, and the candidate has a priority", "plain", 9, []candidacy.Rank{plain}, yield},
 		{"the target has left", "gone", 0, []candidacy.Rank{plain}, lead},
 		{"the target has left, and another has a priority", "gone", 0, []candidacy.Rank{plain, low}, awaitHigher},
 		{"the candidate is the target", "own", 0, []candidacy.Rank{high}, lead},

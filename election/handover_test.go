@@ -187,7 +187,7 @@ func TestTargetThatHasLeftIsIgnored(t *testing.T) {
 }
 
 // A candidate of another library is ahead of the target and does not yield.
-func TestWaitForHandOverNamesCandidateThatDoesNotStepBack(t *testing.T) {
+func TestWaitForHandOverNamesCandidateThatDoesNotYield(t *testing.T) {
 	bubble(t, func(s servers) {
 		term := s.lead(s.candidate(election.Options{Owner: "leader"}))
 		require.NoError(s, s.Create(path+"/_c_3f2a-lock-0000000001", []byte("curator")))

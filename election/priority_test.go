@@ -90,7 +90,7 @@ func TestTargetOfHandOverLeadsBeforeHigherPriority(t *testing.T) {
 }
 
 // The candidate of a higher priority leads for a moment, again and again.
-func TestCandidateThatSteppedBackLeadsOncePriorityWaitHasPassed(t *testing.T) {
+func TestCandidateThatYieldedLeadsOncePriorityWaitHasPassed(t *testing.T) {
 	bubble(t, func(s servers) {
 		leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
 		low := s.join(s.candidate(election.Options{Owner: "low"}))

@@ -56,9 +56,9 @@ func (e *RevokedError) Unwrap() error { return ErrRevoked }
 // or the connection broke.
 var ErrUncertain = sentinel.ErrUncertain
 
-// ErrSteppedBack is the cause that Trace.Rejoined gets when a contender that could have been granted
+// ErrYielded is the cause that Trace.Rejoined gets when a contender that could have been granted
 // the claim has joined again at the end of the queue.
-var ErrSteppedBack = sentinel.ErrSteppedBack
+var ErrYielded = sentinel.ErrYielded
 
 // ErrQueue is returned for a path that is the queue of a lock or an election, where another kind of node is needed.
 var ErrQueue = sentinel.ErrQueue

@@ -65,7 +65,7 @@ type Trace struct {
 	// returned.
 	Released func(QueueEvent) // Path, Node, Err
 	// Rejoined is called when a waiter joins again at the end of the queue, because
-	// its session is over, its node was deleted, or it has stepped back.
+	// its session is over, its node was deleted, or it has yielded.
 	Rejoined func(QueueEvent) // Path, Err
 	// Recovered is called after a search for the node of a create that was not
 	// answered.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package candidacy has contenders that have priorities and may step back.
+// Package candidacy has contenders that have priorities and may yield.
 package candidacy
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Options are how a contender that may step back takes part in a queue. Stepping back changes no
+// Options are how a contender that may yield takes part in a queue. Yielding changes no
 // rule of the queue: the contender deletes its node and joins again at the end, so that claims are
 // granted in the order in which their nodes were created.
 type Options struct {
@@ -35,13 +35,13 @@ type Options struct {
 	// context is done when that ends, and the contender waits for it to return.
 	Waits func(ctx context.Context, p *Position)
 
-	// StepsBack, if not nil, decides for a contender that has no predecessor and is not the only one
-	// whether it steps back. behind are the others, in the order of the queue. It is called before the session is
+	// Yields, if not nil, decides for a contender that has no predecessor and is not the only one
+	// whether it yields. behind are the others, in the order of the queue. It is called before the session is
 	// proved to live. If it returns an error, the attempt ends with it.
 	//
 	// The reads that it sends show at least what had been committed when the last contender ahead
 	// left.
-	StepsBack func(ctx context.Context, p *Position, behind []Rank) (bool, error)
+	Yields func(ctx context.Context, p *Position, behind []Rank) (bool, error)
 
 	_ struct{}
 }
@@ -65,7 +65,7 @@ func (p *Position) Name() string { return p.place.Member.Name }
 // Token returns the token that a claim of this node has.
 func (p *Position) Token() fencing.Token { return fencing.Token(p.place.Member.Czxid) }
 
-// Claim claims the queue for a contender that may step back, as c decides.
+// Claim claims the queue for a contender that may yield, as c decides.
 func Claim(ctx context.Context, q *queue.Queue, c Options) (*recipes.Claim, error) {
 	if err := protocol.CheckPriority(c.Priority); err != nil {
 		return nil, &recipes.Error{Op: "claim", Path: q.Path(), Err: err}
@@ -77,10 +77,10 @@ func Claim(ctx context.Context, q *queue.Queue, c Options) (*recipes.Claim, erro
 	})
 }
 
-// awaitTurn waits until the claim can be granted. Its error is ErrSteppedBack if the contender is to
+// awaitTurn waits until the claim can be granted. Its error is ErrYielded if the contender is to
 // join again instead.
 func awaitTurn(ctx context.Context, q *queue.Queue, s *client.Session, p *queue.Place, c Options) error {
-	p.Candidate = c.StepsBack != nil
+	p.Candidate = c.Yields != nil
 	position := &Position{queue: q, session: s, place: p}
 	if err := awaitWith(ctx, q, s, p, func(ctx context.Context) {
 		if c.Waits != nil {
@@ -100,12 +100,12 @@ func awaitTurn(ctx context.Context, q *queue.Queue, s *client.Session, p *queue.
 		return err
 	}
 	behind = slices.DeleteFunc(behind, func(r Rank) bool { return r.Name == p.Member.Name })
-	back, err := c.StepsBack(ctx, position, behind)
+	back, err := c.Yields(ctx, position, behind)
 	switch {
 	case err != nil:
 		return err
 	case back:
-		return &recipes.Error{Op: "claim", Path: p.Path, Err: sentinel.ErrSteppedBack}
+		return &recipes.Error{Op: "claim", Path: p.Path, Err: sentinel.ErrYielded}
 	}
 	return confirm(ctx, s, p, detached)
 }

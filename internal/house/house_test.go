@@ -303,7 +303,7 @@ var rules = map[string]rule{
 	},
 	candidacy: {
 		may:     []string{zk, fencing, recipes, protocol, session, sentinel, zkpath, engineClient, nodes, queues},
-		because: "only elections have candidates that step back",
+		because: "only elections have candidates that yield",
 	},
 	leases: {
 		may:     []string{fencing, recipes, zk, protocol, session, sentinel, engineClient, nodes, queues},

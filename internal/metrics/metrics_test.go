@@ -22,7 +22,7 @@ func TestCausesAreBounded(t *testing.T) {
 		"deadline":  {recipes.ErrDeadline},
 		"deleted":   {recipes.ErrDeleted},
 		"expired":   {recipes.ErrSessionExpired},
-		"yielded":   {recipes.ErrSteppedBack},
+		"yielded":   {recipes.ErrYielded},
 		"timeout":   {context.DeadlineExceeded, errors.Join(context.DeadlineExceeded, recipes.ErrSessionExpired)},
 		"other":     {errors.New("server refused"), recipes.ErrUncertain},
 	} {

@@ -74,7 +74,7 @@ func Cause(err error) string {
 		return "deadline"
 	case errors.Is(err, recipes.ErrSessionExpired):
 		return "expired"
-	case errors.Is(err, recipes.ErrSteppedBack):
+	case errors.Is(err, recipes.ErrYielded):
 		return "yielded"
 	}
 	return "other"

@@ -16,7 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-func TestContenderThatStepsBackIsGrantedAfterThoseBehindIt(t *testing.T) {
+func TestContenderThatYieldsIsGrantedAfterThoseBehindIt(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()
 		queue := s.queue(client, "/l")
@@ -28,7 +28,7 @@ func TestContenderThatStepsBackIsGrantedAfterThoseBehindIt(t *testing.T) {
 		go func() {
 			defer close(steps)
 			if claim, err := candidacy.Claim(s.Context(), queue, candidacy.Options{
-				StepsBack: func(_ context.Context, _ *candidacy.Position, behind []candidacy.Rank) (bool, error) {
+				Yields: func(_ context.Context, _ *candidacy.Position, behind []candidacy.Rank) (bool, error) {
 					seen = behind
 					return true, nil
 				},
@@ -59,7 +59,7 @@ func TestContenderThatStepsBackIsGrantedAfterThoseBehindIt(t *testing.T) {
 	})
 }
 
-func TestErrorOfStepsBackEndsTheClaimAndLeavesNoNode(t *testing.T) {
+func TestErrorOfYieldsEndsTheClaimAndLeavesNoNode(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()
 		queue := s.queue(client, "/l")
@@ -69,7 +69,7 @@ func TestErrorOfStepsBackEndsTheClaimAndLeavesNoNode(t *testing.T) {
 		failed := make(chan error, 1)
 		go func() {
 			_, err := candidacy.Claim(s.Context(), queue, candidacy.Options{
-				StepsBack: func(context.Context, *candidacy.Position, []candidacy.Rank) (bool, error) { return false, why },
+				Yields: func(context.Context, *candidacy.Position, []candidacy.Rank) (bool, error) { return false, why },
 			})
 			failed <- err
 		}()
@@ -122,7 +122,7 @@ func TestContenderWhoseNodeIsDeletedWhileItDecidesIsNotGranted(t *testing.T) {
 				synctest.Wait()
 				return claims
 			}
-			decides, next := claim(candidacy.Options{StepsBack: deletes}), claim(candidacy.Options{})
+			decides, next := claim(candidacy.Options{Yields: deletes}), claim(candidacy.Options{})
 			require.NoError(s, queue.Release(s.Context(), holder))
 			first := <-next
 			require.NotNil(s, first)

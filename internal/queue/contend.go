@@ -119,7 +119,7 @@ func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *cl
 		case cause != nil:
 			q.Client.Report().Rejoined(q.path, cause)
 		case errors.Is(err, sentinel.ErrDeleted), errors.Is(err, sentinel.ErrDeadline), errors.Is(err, errOtherParent),
-			errors.Is(err, sentinel.ErrSteppedBack):
+			errors.Is(err, sentinel.ErrYielded):
 			q.Client.Report().Rejoined(q.path, err)
 		default:
 			return nil, err

@@ -27,7 +27,7 @@ type Place struct {
 	own    ownWatch
 	asked  *session.Proof // that the session lives; nil if the place has not asked for one since its predecessor's last event
 
-	// Only of a contender that may step back.
+	// Only of a contender that may yield.
 	Candidate bool
 	Listed    *Listing // the last one that decided for the place
 

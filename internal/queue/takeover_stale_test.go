@@ -71,7 +71,7 @@ func TestHolderThatHasOvertakenTheClaimIsNotFenced(t *testing.T) {
 // The fence function uses ZooKeeper, too, and fails with an error after which Claim would join again
 // if it were its own.
 func TestErrorOfTheFenceFunctionIsReturnedWhateverItWraps(t *testing.T) {
-	for _, why := range []error{recipes.ErrDeleted, recipes.ErrDeadline, recipes.ErrSteppedBack} {
+	for _, why := range []error{recipes.ErrDeleted, recipes.ErrDeadline, recipes.ErrYielded} {
 		withServers(t, func(s servers) {
 			first, _ := s.connect()
 			s.claimOf(s.delayed(first))

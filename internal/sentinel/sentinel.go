@@ -21,9 +21,9 @@ var (
 // ErrQueue is the error of a path that is a queue, where another kind of node is needed.
 var ErrQueue = errors.New("the node is the queue of a lock or an election: use a separate path")
 
-// ErrSteppedBack is the cause that Trace.Rejoined gets when a contender that could have been granted
+// ErrYielded is the cause that Trace.Rejoined gets when a contender that could have been granted
 // the claim has joined again at the end of the queue.
-var ErrSteppedBack = errors.New("stepped back for another contender")
+var ErrYielded = errors.New("yielded to another contender")
 
 // ErrUncertain is the error of a request whose outcome is unknown.
 var ErrUncertain = errors.New("outcome unknown")
