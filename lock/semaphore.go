@@ -170,9 +170,17 @@ func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 // resized returns the error of a Resize of so many units for the engine's.
 func (s *Semaphore) resized(unit string, limit int, err error) error {
 	if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) {
-		err = fmt.Errorf("limit of %d %s is below the %d that are held or waited for: %w",
-			limit, unit, busy.Taken, &HeldError{Path: busy.Path, Holder: busy.Front, Taken: busy.Taken})
-		return &recipes.Error{Op: "resize", Path: s.Path(), Err: err}
+		var held error = &HeldError{Path: busy.Path, Holder: busy.Front, Taken: busy.Taken}
+		switch {
+		case errors.Is(err, permits.ErrNumberInUse):
+			held = fmt.Errorf("limit of %d %s: one that it removes is in use: %w", limit, unit, held)
+		case busy.Taken > limit:
+			held = fmt.Errorf("limit of %d %s is below the %d that are held or waited for: %w", limit, unit, busy.Taken, held)
+		}
+		if errors.Is(err, permits.ErrLoweredInPart) {
+			held = fmt.Errorf("%w: %w", permits.ErrLoweredInPart, held)
+		}
+		return &recipes.Error{Op: "resize", Path: s.Path(), Err: held}
 	}
 	if err != nil {
 		return fmt.Errorf("lock: %w", err)

@@ -4,7 +4,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/lockkeeper/lockkeeper/internal/permits"
@@ -29,7 +28,7 @@ const MaxSlots = permits.MaxNumbers
 // reports the deletion; an Unlock before that may delete the node of the next holder, who is notified in the same way.
 //
 // As for a Semaphore, the limit is stored, and Resize changes it. A Semaphore and Slots cannot have the same path; a Mutex
-// on it counts as all slots. A Slots is safe for concurrent use.
+// on it counts as all slots, but its token and theirs have no order. A Slots is safe for concurrent use.
 type Slots struct {
 	semaphore *Semaphore
 }
@@ -93,14 +92,9 @@ func (s *Slots) Limit(ctx context.Context) (int, error) { return s.semaphore.Lim
 // the numbers that it removes is in use, even if as many smaller numbers are free: a number never changes. The error's Holder has that
 // number.
 //
-// A limit that is lower by thousands may be stored in several steps. If Resize then fails, the limit is between both: Limit returns it.
+// A limit that is lower by thousands may be stored in several steps. If a later step fails, the error says so, and Limit returns a limit between both.
 func (s *Slots) Resize(ctx context.Context, limit int) error {
-	err := s.semaphore.permits.Resize(ctx, limit)
-	if busy := (*recipes.BusyError)(nil); errors.Is(err, permits.ErrNumberInUse) && errors.As(err, &busy) {
-		held := &HeldError{Path: busy.Path, Holder: busy.Front}
-		return &recipes.Error{Op: "resize", Path: s.Path(), Err: fmt.Errorf("limit of %d slots: one that it removes is in use: %w", limit, held)}
-	}
-	return s.semaphore.resized("slots", limit, err)
+	return s.semaphore.resized("slots", limit, s.semaphore.permits.Resize(ctx, limit))
 }
 
 // Holders returns the slots that are in use, in the order of their numbers, as the server that this client is connected to sees

@@ -267,7 +267,7 @@ func TestSlotsAndASemaphoreCannotHaveTheSamePath(t *testing.T) {
 		require.ErrorContains(s, err, "a semaphore and slots cannot have the same path")
 		for _, limit := range []int{-1, lock.MaxSlots + 1} {
 			_, err := lock.NewSlots(client, slotsPath, limit, nil)
-			require.ErrorContains(s, err, fmt.Sprintf("limit of %d", limit))
+			require.ErrorContains(s, err, fmt.Sprintf("limit of %d slots: must be 1 to 4096", limit))
 			require.ErrorContains(s, slots.Resize(s.Context(), limit), fmt.Sprintf("limit of %d slots: must be 1 to 4096", limit))
 		}
 	})

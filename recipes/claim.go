@@ -34,7 +34,8 @@ type hold = claim.Ref //nolint:unused // likewise
 
 // Token returns the claim's fencing token: the zxid with which its node was created.
 // It is greater than the token of every earlier claim of the same path, within one
-// history of the ensemble. It does not change. Claims of different paths can have equal tokens.
+// history of the ensemble. It does not change. A slot's token is the zxid of its grant,
+// and orders the holders of its number only. Claims of different paths can have equal tokens.
 func (c *Claim) Token() fencing.Token { return claim.Of(c).Token() }
 
 // Path returns the path of the claim's own node, namespace included.

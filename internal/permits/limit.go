@@ -71,7 +71,7 @@ var ErrNumbered = errors.New("a semaphore and slots cannot have the same path")
 // readLimit returns the stored limit. It stores the limit of New if there is none.
 //
 // What it returns can be out of date, as the server may lag behind. A grant checks the version. Where the limit decides anything
-// else, use acceptLimit.
+// else, use acceptLimit. A process that has read its own limit follows each Resize from then on.
 func (p *Permits) readLimit(ctx context.Context, s *client.Session) (queue.Limit, error) {
 	for {
 		w, err := s.Watch(ctx, p.limitPath, session.WatchNode)
@@ -91,6 +91,9 @@ func (p *Permits) readLimit(ctx context.Context, s *client.Session) (queue.Limit
 		}
 		if err != nil {
 			return queue.Limit{}, &recipes.Error{Op: "read", Path: p.limitPath, Err: err}
+		}
+		if stored.Limit == p.limit {
+			p.follow()
 		}
 		return queue.Limit{Permits: stored.Limit, Version: stat.Version, Changed: w.Fired()}, nil
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/client"
-	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
@@ -31,17 +30,7 @@ import (
 // The token of a claim is the zxid of its grant, which rises with each grant of the number. The czxid of the contender's node
 // does not: a contender that has joined later can be granted the number earlier.
 func NewNumbered(q *queue.Queue, limit int) (*Permits, error) {
-	p, err := New(q, min(limit, protocol.MaxPermits))
-	if err != nil {
-		return nil, err
-	}
-	p.numbered = true
-	if limit != 0 {
-		if err := p.checkLimit(limit); err != nil {
-			return nil, &recipes.Error{Op: "new permits", Path: q.Path(), Err: err}
-		}
-	}
-	return p, nil
+	return newPermits(q, limit, true)
 }
 
 // Number returns the number of a claim of numbered permits.
@@ -165,6 +154,31 @@ func firstRefused(results []zk.MultiResponse) int {
 
 // ErrNumberInUse is returned by a Resize that would remove a number which is in use.
 var ErrNumberInUse = errors.New("slot is in use")
+
+// removedInUse returns the error of a Resize to that limit if one of the numbers that it removes is in use.
+func (p *Permits) removedInUse(ctx context.Context, from queue.Limit, limit int) error {
+	used := from.Permits
+	err := p.queue.WithSession(ctx, func(s *client.Session) error {
+		stored, err := p.isStored(ctx, s, from.Version) // what is read next is not older
+		if err != nil {
+			return err
+		}
+		if !stored {
+			return errLimitMoved
+		}
+		names, _, err := s.Children(ctx, p.limitPath)
+		for _, name := range names {
+			if number, ok := parseNumber(name); ok && number >= limit {
+				used = min(used, number)
+			}
+		}
+		return ignoreNoNode(err)
+	})
+	if err != nil || used == from.Permits {
+		return err
+	}
+	return p.numberInUse(ctx, used, zk.ErrNodeExists)
+}
 
 // numberInUse returns the error of a Resize that would remove the number. It names the number's holder, if that still has it.
 func (p *Permits) numberInUse(ctx context.Context, number int, refused error) error {

@@ -41,17 +41,24 @@ type Permits struct {
 
 // New returns the permits on the queue, 1 to MaxPermits. It sends no request. The first claim
 // stores the limit if none is stored. A limit of 0 is the one that is stored: calls return ErrNoLimit if there is none.
-func New(q *queue.Queue, limit int) (*Permits, error) {
+func New(q *queue.Queue, limit int) (*Permits, error) { return newPermits(q, limit, false) }
+
+func newPermits(q *queue.Queue, limit int, numbered bool) (*Permits, error) {
 	if q == nil {
 		return nil, &recipes.Error{Op: "new permits", Err: errors.New("queue is nil")}
 	}
-	if err := checkPermits(limit); limit != 0 && err != nil {
+	p := &Permits{queue: q, limit: limit, limitPath: q.Path() + "-limit", numbered: numbered, agreed: limit == 0}
+	err := error(nil)
+	switch {
+	case q.Takeover != nil:
+		err = queue.ErrMode
+	case limit != 0:
+		err = p.checkLimit(limit)
+	}
+	if err != nil {
 		return nil, &recipes.Error{Op: "new permits", Path: q.Path(), Err: err}
 	}
-	if q.Takeover != nil {
-		return nil, &recipes.Error{Op: "new permits", Path: q.Path(), Err: queue.ErrMode}
-	}
-	return &Permits{queue: q, limit: limit, limitPath: q.Path() + "-limit", agreed: limit == 0}, nil
+	return p, nil
 }
 
 // Limit returns the stored limit, as the server that this client is connected to sees it. It stores

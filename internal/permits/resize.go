@@ -20,8 +20,8 @@ import (
 // errLimitMoved reports that the stored limit was changed by another client.
 var errLimitMoved = errors.New("limit was changed by another client")
 
-// errLoweredInPart reports that the limit was lowered, but not yet to the new one.
-var errLoweredInPart = errors.New("limit was lowered in part")
+// ErrLoweredInPart reports that the limit was lowered, but not to the new one.
+var ErrLoweredInPart = errors.New("limit was lowered in part")
 
 // errLimitStored reports that the stored limit is the new one already.
 var errLimitStored = errors.New("limit is stored")
@@ -29,7 +29,7 @@ var errLimitStored = errors.New("limit is stored")
 // Resize stores another limit, 1 to MaxPermits. Waiters that fit under a higher one are granted their
 // permits. To lower it, Resize claims the difference for the time of the write: if so many permits
 // are not free, or a contender waits for them, its error wraps a *BusyError, and nothing is
-// changed. After ErrUncertain, ctx ended before it was known whether the limit was stored.
+// changed unless it also wraps ErrLoweredInPart. After ErrUncertain, ctx ended before it was known whether the limit was stored.
 //
 // A nil error means that the limit was stored at some instant after the call began, in ZooKeeper's commit order.
 //
@@ -43,19 +43,25 @@ func (p *Permits) Resize(ctx context.Context, limit int) error {
 	if err := p.checkLimit(limit); err != nil {
 		return fail(err)
 	}
+	loweredInPart := false
 	for {
 		err := p.resize(ctx, limit)
+		lowered := errors.Is(err, ErrLoweredInPart)
+		loweredInPart = loweredInPart || lowered
 		switch {
 		case err == nil:
 			p.follow()
 			return nil
-		case ctx.Err() == nil && (errors.Is(err, errLimitMoved) || errors.Is(err, errLoweredInPart) || errors.Is(err, sentinel.ErrUncertain)):
+		case ctx.Err() == nil && (lowered || errors.Is(err, errLimitMoved) || errors.Is(err, sentinel.ErrUncertain)):
 			continue // the next read, or at the latest the next write, shows what is stored
 		case ctx.Err() == nil && errors.Is(err, sentinel.ErrLost) && !errors.Is(err, sentinel.ErrClosed):
 			continue // nothing was changed under the claim
 		}
-		if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) && busy.Taken > 0 {
+		if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) && busy.Taken > limit {
 			err = fmt.Errorf("limit of %d permits is below the %d that are held or waited for: %w", limit, busy.Taken, err)
+		}
+		if loweredInPart && !lowered {
+			err = fmt.Errorf("%w: %w", ErrLoweredInPart, err)
 		}
 		return fail(sentinel.WithCtx(ctx, err))
 	}
@@ -105,6 +111,12 @@ func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) error 
 	if p.numbered {
 		to = max(limit, from.Permits-p.mostRemoved())
 	}
+	if to > limit {
+		// The write refuses what this step removes. A number that a later step removes is found before the first one changes the limit.
+		if err := p.removedInUse(ctx, from, limit); err != nil {
+			return err
+		}
+	}
 	c, err := p.queue.Contend(ctx, func(ctx context.Context, s *client.Session) (*recipes.Claim, error) {
 		return p.tryIn(ctx, s, int32(from.Permits-to), false, func(permits int) error {
 			if permits != from.Permits {
@@ -127,7 +139,7 @@ func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) error 
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		err = errLimitMoved
 	case err == nil && to > limit:
-		err = errLoweredInPart
+		err = ErrLoweredInPart
 	}
 	if released := p.queue.Release(ctx, c); err == nil && !errors.Is(released, sentinel.ErrLost) {
 		err = released
