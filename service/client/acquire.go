@@ -79,6 +79,12 @@ func (c *Client) acquire(ctx context.Context, op string, p place, waits bool, va
 	a := &acquisition{client: c, op: op, place: p, terms: terms{
 		OwnerID: c.owner, RequestID: rand.Text(), TTLMillis: c.ttl.Milliseconds(), Value: value,
 	}}
+	if c.closing.Err() != nil {
+		return nil, &Error{Op: op, Object: p.String(), Err: ErrClosed}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.closing, func() { cancel(ErrClosed) })()
 	g, err := a.await(ctx, waits)
 	if err != nil {
 		if a.pending {
@@ -163,8 +169,9 @@ func (a *acquisition) send(ctx context.Context, wait time.Duration) (*grant, int
 	// A replica that does not answer in time is left for another one before the waiter's position is lost.
 	status, err := a.client.exchange(ctx, http.MethodPost, a.place.path(operation), min(wait, maxPoll)+5*time.Second, a.terms, g)
 	switch {
-	case definite(err):
+	case settled(err):
 		a.pending = false
+	case definite(err): // refused before the lock was looked at: an earlier request may have left a node
 	case !unsent(err):
 		a.pending = true
 	}
@@ -182,7 +189,7 @@ func (a *acquisition) withdraw(ctx context.Context) error {
 		switch {
 		case err == nil && status == http.StatusOK:
 			return a.client.release(ctx, newHold(a.client, a.place, g), releaseTimeout)
-		case definite(err):
+		case settled(err):
 			return nil
 		}
 		if !sleep(ctx, b.after(err)) {

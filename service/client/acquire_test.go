@@ -196,6 +196,109 @@ func TestGrantWhoseCallerGaveUpIsReleased(t *testing.T) {
 	require.NoError(t, hold.Unlock(t.Context()))
 }
 
+func TestRefusalOfTheCallerAfterALostGrantIsUncertain(t *testing.T) {
+	t.Parallel()
+	url, _ := replicas(t)()
+	first := true
+	p := newProxy(t, url, func(operation string) fault {
+		if first {
+			first = false
+			return loseAnswer
+		}
+		return reject
+	})
+	_, err := newClient(t, p.url, nil).Lock(t.Context(), "team", "orders")
+	require.ErrorIs(t, err, client.Unauthenticated)
+	require.ErrorIs(t, err, client.ErrUncertain)
+	_, err = newClient(t, url, nil).TryLock(t.Context(), "team", "orders")
+	require.ErrorIs(t, err, client.LockAlreadyHeld)
+}
+
+func TestGrantIsReleasedByTheReplicaThatStillKnowsTheCaller(t *testing.T) {
+	t.Parallel()
+	url, _ := replicas(t)()
+	sent := 0
+	p := newProxy(t, url, func(string) fault {
+		sent++
+		switch sent {
+		case 1:
+			return loseAnswer
+		case 2, 3:
+			return reject
+		}
+		return none
+	})
+	_, err := newClient(t, p.url, nil).Lock(t.Context(), "team", "orders")
+	require.ErrorIs(t, err, client.Unauthenticated)
+	require.NotErrorIs(t, err, client.ErrUncertain)
+	hold, err := newClient(t, url, nil).TryLock(t.Context(), "team", "orders")
+	require.NoError(t, err)
+	require.NoError(t, hold.Unlock(t.Context()))
+}
+
+func TestClosedClientSendsNoRequestAndEndsItsWaits(t *testing.T) {
+	t.Parallel()
+	url, _ := replicas(t)()
+	hold, err := newClient(t, url, nil).Lock(t.Context(), "team", "orders")
+	require.NoError(t, err)
+	p := newProxy(t, url, always(none))
+	c := newClient(t, p.url, nil)
+	waits := make(chan error, 1)
+	go func() {
+		_, err := c.Lock(context.Background(), "team", "orders")
+		waits <- err
+	}()
+	awaitQueue(t, url, 1)
+	require.NoError(t, c.Close())
+	err = <-waits
+	require.ErrorIs(t, err, client.ErrClosed)
+	require.NotErrorIs(t, err, client.ErrUncertain)
+	awaitQueue(t, url, 0)
+	sent := len(p.requests("acquire"))
+	_, err = c.Lock(context.Background(), "team", "orders")
+	require.ErrorIs(t, err, client.ErrClosed)
+	_, err = c.TryLock(context.Background(), "team", "orders")
+	require.ErrorIs(t, err, client.ErrClosed)
+	require.Len(t, p.requests("acquire"), sent)
+	require.NoError(t, hold.Unlock(t.Context()))
+}
+
+func TestRequestWithoutATokenWasNotSent(t *testing.T) {
+	t.Parallel()
+	missing := errors.New("no token")
+	c := newClient(t, "http://127.0.0.1:1", &client.Options{Bearer: func() (string, error) { return "", missing }})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := c.Lock(ctx, "team", "orders")
+	require.ErrorIs(t, err, missing)
+	require.NotErrorIs(t, err, client.ErrUncertain)
+}
+
+func TestErrorsNameNoPasswordOfAURL(t *testing.T) {
+	t.Parallel()
+	_, err := client.New("http://u:secret@h?x", nil)
+	require.ErrorContains(t, err, "@h?x")
+	require.NotContains(t, err.Error(), "secret")
+	_, err = client.New("http://u:secret%zz@h", nil)
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "secret")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err = newClient(t, "http://u:secret@127.0.0.1:1", nil).Ready(ctx)
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "secret")
+}
+
+type wrapped struct{ http.RoundTripper }
+
+func TestClientNeedsNoTransportOfTheStandardLibrary(t *testing.T) {
+	before := http.DefaultTransport
+	http.DefaultTransport = wrapped{before}
+	t.Cleanup(func() { http.DefaultTransport = before })
+	_, err := client.New("http://127.0.0.1:1", nil)
+	require.NoError(t, err)
+}
+
 func TestServiceThatIsNotReachedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, "http://127.0.0.1:1", nil)

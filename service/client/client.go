@@ -21,6 +21,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -61,6 +62,7 @@ type Options struct {
 // A Client takes locks from the replicas of one lock service. It is safe for concurrent use.
 type Client struct {
 	bases   []string // the replicas' URLs
+	names   []string // the same without users and passwords, for errors
 	current atomic.Uint32
 	owner   string
 	ttl     time.Duration
@@ -68,8 +70,10 @@ type Client struct {
 	http    *http.Client
 	idle    func() // closes idle connections, which a RoundTripper around the transport need not pass on
 
+	closing context.Context // done once Close is called
+	close   context.CancelFunc
+
 	mu     sync.Mutex // guards what follows
-	closed bool
 	holds  map[*Hold]struct{}
 }
 
@@ -84,9 +88,10 @@ func New(urls string, opts *Options) (*Client, error) {
 		base = strings.TrimRight(strings.TrimSpace(base), "/")
 		u, err := url.Parse(base)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
-			return nil, fmt.Errorf("new client: %q is not the URL of a lock service", base)
+			return nil, fmt.Errorf("new client: %q is not the URL of a lock service", withoutUser(base))
 		}
 		c.bases = append(c.bases, base)
+		c.names = append(c.names, u.Redacted())
 	}
 	if c.owner == "" {
 		host, err := os.Hostname()
@@ -102,7 +107,7 @@ func New(urls string, opts *Options) (*Client, error) {
 		return nil, fmt.Errorf("new client: TTL %v is not between 1s and 1h in whole milliseconds", c.ttl)
 	}
 	// HTTP/1.1: a request that times out closes its connection. With HTTP/2 the next request would take the same one.
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport := defaultTransport()
 	transport.TLSClientConfig = opts.TLS.Clone()
 	transport.ForceAttemptHTTP2 = false
 	transport.Protocols = new(http.Protocols)
@@ -116,7 +121,28 @@ func New(urls string, opts *Options) (*Client, error) {
 		Transport:     sender,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	c.closing, c.close = context.WithCancel(context.Background())
 	return c, nil
+}
+
+// defaultTransport returns a copy of http.DefaultTransport, or of what it was if the program has replaced it by another kind.
+func defaultTransport() *http.Transport {
+	if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		return t.Clone()
+	}
+	return &http.Transport{
+		Proxy:        http.ProxyFromEnvironment,
+		DialContext:  (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		MaxIdleConns: 100, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second,
+	}
+}
+
+// withoutUser returns what does not belong to a URL's user or password. url.URL.Redacted needs a URL that can be parsed.
+func withoutUser(base string) string {
+	if at := strings.LastIndexByte(base, '@'); at >= 0 {
+		return "…" + base[at:]
+	}
+	return base
 }
 
 // Owner returns the label that other clients see.
@@ -131,16 +157,16 @@ func (c *Client) Ready(ctx context.Context) error {
 			return nil
 		}
 		if !sleep(ctx, b.after(err)) {
-			return &Error{Op: "reach", Object: strings.Join(c.bases, ","), Err: unavailable(ctx, err)}
+			return &Error{Op: "reach", Object: strings.Join(c.names, ","), Err: unavailable(ctx, err)}
 		}
 	}
 }
 
-// Close unlocks the holds that are left, for which Done is closed first, and waits for that: 5 s at most. Later acquisitions
-// return ErrClosed. The error joins the errors of the unlocks.
+// Close unlocks the holds that are left, for which Done is closed first, and waits for that: 5 s at most. Later acquisitions,
+// and those that wait, return ErrClosed. The error joins the errors of the unlocks.
 func (c *Client) Close() error {
+	c.close()
 	c.mu.Lock()
-	c.closed = true
 	holds := make([]*Hold, 0, len(c.holds))
 	for h := range c.holds {
 		holds = append(holds, h)
@@ -160,7 +186,7 @@ func (c *Client) Close() error {
 func (c *Client) add(h *Hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closing.Err() != nil {
 		return false
 	}
 	c.holds[h] = struct{}{}

@@ -56,7 +56,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, timeout time
 	defer cancel()
 	req, err := c.request(ctx, n, method, path, in)
 	if err != nil {
-		return 0, err
+		return 0, &unsentError{err}
 	}
 	res, err := c.do(req)
 	if err != nil {

@@ -90,6 +90,7 @@ const (
 	loseAnswer
 	hang
 	refuse // with 503
+	reject // with 401
 )
 
 // A proxy forwards requests to a replica, and breaks those that its function chooses.
@@ -122,6 +123,9 @@ func newProxy(t *testing.T, target string, choose func(operation string) fault) 
 			<-r.Context().Done()
 		case refuse:
 			w.WriteHeader(http.StatusServiceUnavailable)
+		case reject:
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"status": 401, "code": "UNAUTHENTICATED", "title": "rotated"}`)
 		}
 	}))
 	t.Cleanup(server.Close)

@@ -132,6 +132,12 @@ func definite(err error) bool {
 	return p.Status < http.StatusInternalServerError
 }
 
+// settled reports whether err is an answer to an acquisition after which it has no lease and no waiter.
+func settled(err error) bool {
+	var p *Problem
+	return errors.As(err, &p) && (p.Code == LockAlreadyHeld || p.Code != "" && p.Status == http.StatusGone)
+}
+
 // unavailable returns the error of a call that ended with ctx, after a last failure.
 func unavailable(ctx context.Context, last error) error {
 	return fmt.Errorf("%w: %w: %w", causeOf(ctx), ErrUnavailable, last)
