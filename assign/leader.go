@@ -4,9 +4,12 @@ package assign
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/group"
@@ -138,6 +141,13 @@ func (l *leader) write(ctx context.Context, in Input, records stored) error {
 		return err
 	}
 	_, err = l.term.Commit(ctx, ops...)
+	if !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	// An operator has deleted a record since it was read, or the node above the records with all of them: only the leader creates that.
+	if err = l.shares.Create(ctx, nil); err == nil {
+		_, err = l.term.Commit(ctx, ops...)
+	}
 	return err
 }
 

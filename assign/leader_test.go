@@ -240,3 +240,14 @@ func TestDataThatIsNotOfThePackageStopsNoWork(t *testing.T) {
 		stopAll(a, b)
 	})
 }
+
+func TestRecordsThatAnOperatorDeletedAllAreRestored(t *testing.T) {
+	bubble(t, func(s servers) {
+		a, b := s.start("a", assign.Options{Partitions: partitions(10)}), s.start("b", assign.Options{})
+		time.Sleep(settled)
+		s.deleteAll(path + "/assigned")
+		time.Sleep(settled)
+		require.Equal(s, map[string]int{"a": 5, "b": 5}, s.counts())
+		stopAll(a, b)
+	})
+}

@@ -224,3 +224,14 @@ func (s servers) put(path, data string) error {
 	}
 	return s.Set(path, []byte(data))
 }
+
+// deleteAll deletes a node and the nodes below it, as an operator does.
+func (s servers) deleteAll(path string) {
+	s.Helper()
+	children, err := s.Children(path)
+	s.must(err)
+	for _, name := range children {
+		s.deleteAll(path + "/" + name)
+	}
+	s.must(s.Delete(path))
+}
