@@ -141,6 +141,15 @@ func (a *Assign) store(ctx context.Context, s set) error {
 	}
 }
 
+// storeOptions stores Options.Partitions, unless the node of the set exists.
+func (a *Assign) storeOptions(ctx context.Context) error {
+	s, err := newSet(a.opts.Partitions)
+	if err != nil {
+		return err
+	}
+	return a.set.Create(ctx, s)
+}
+
 // Owned returns the partitions whose work runs in this process, sorted. It does no I/O. A claim that was lost is included until
 // its work has returned.
 func (a *Assign) Owned() []*Ownership {

@@ -151,11 +151,18 @@ func (l *leader) write(ctx context.Context, in Input, records stored) error {
 	return err
 }
 
-// sets yields the partitions, and then each change. It yields nothing while the node has none, or other data: then the records stay as they are.
+// sets yields the partitions, and then each change. It yields nothing while the node has none, or other data: then the records stay as they are. At
+// first it stores Options.Partitions if the node is missing: else the partitions of members that leave would never move.
 func (a *Assign) sets(ctx context.Context) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
-		for {
+		for stored := a.opts.Partitions == nil; ; {
 			s, changed, err := a.set.Watch(ctx)
+			if err == nil && s.Partitions == nil && !stored {
+				if err = a.storeOptions(ctx); err == nil {
+					stored = true
+					continue
+				}
+			}
 			switch {
 			case record.IsForeign(err):
 				a.opts.Logger.Error("partitions cannot be read", "path", a.set.Path(), "error", err)
@@ -163,6 +170,9 @@ func (a *Assign) sets(ctx context.Context) iter.Seq2[[]string, error] {
 				if !yield(s.Partitions, err) || err != nil {
 					return
 				}
+				stored = true // after a deletion in this term the leader continues with these
+			default:
+				a.opts.Logger.Warn("no set of partitions is stored", "path", a.set.Path(), "member", a.opts.ID)
 			}
 			select {
 			case <-changed:

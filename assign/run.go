@@ -92,9 +92,7 @@ func (a *Assign) join(ctx context.Context) (*group.Membership, error) {
 	if a.opts.Partitions != nil {
 		stored, err := a.set.Read(ctx)
 		if err == nil && stored.Partitions == nil {
-			if stored, err = newSet(a.opts.Partitions); err == nil {
-				err = a.set.Create(ctx, stored)
-			}
+			err = a.storeOptions(ctx)
 		}
 		if err != nil && !record.IsForeign(err) { // the leader reports that
 			return nil, err
