@@ -46,7 +46,7 @@ func (a *Assign) lead(ctx context.Context, term *election.Term) error {
 	var sources sync.WaitGroup
 	defer sources.Wait()
 	defer cancel()
-	members := newest(ctx, &sources, a.members.Observe(ctx))
+	members := newest(ctx, &sources, l.counted(a.members.Observe(ctx)))
 	partitions := newest(ctx, &sources, a.sets(ctx))
 	return ended(ctx, l.run(ctx, members, partitions))
 }
@@ -60,7 +60,6 @@ func ended(ctx context.Context, err error) error {
 }
 
 func (l *leader) run(ctx context.Context, members <-chan read[group.Change], partitions <-chan read[[]string]) error {
-	var now read[group.Change]
 	var set read[[]string]
 	haveMembers, haveSet := false, false
 	for {
@@ -72,13 +71,8 @@ func (l *leader) run(ctx context.Context, members <-chan read[group.Change], par
 		select {
 		case <-ctx.Done():
 			return nil
-		case now = <-members:
-			if err = now.err; err == nil {
-				for id, reason := range l.census.update(now.value.Members) {
-					l.opts.Logger.Error("member of an assignment has invalid metadata", "path", l.Path(), "member", id, "error", reason)
-				}
-			}
-			haveMembers = true
+		case change := <-members:
+			err, haveMembers = change.err, true
 			l.changed()
 		case set = <-partitions:
 			err, l.partitions, haveSet = set.err, set.value, true
@@ -90,6 +84,23 @@ func (l *leader) run(ctx context.Context, members <-chan read[group.Change], par
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// counted updates the census before it yields a change. newest drops a change that another one follows while the leader computes or writes, and only
+// that one may have shown the mark of a member that has left since.
+func (l *leader) counted(all iter.Seq2[group.Change, error]) iter.Seq2[group.Change, error] {
+	return func(yield func(group.Change, error) bool) {
+		for change, err := range all {
+			if err == nil {
+				for id, reason := range l.census.update(change.Members) {
+					l.opts.Logger.Error("member of an assignment has invalid metadata", "path", l.Path(), "member", id, "error", reason)
+				}
+			}
+			if !yield(change, err) {
+				return
+			}
 		}
 	}
 }

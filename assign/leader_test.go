@@ -251,3 +251,27 @@ func TestRecordsThatAnOperatorDeletedAllAreRestored(t *testing.T) {
 		stopAll(a, b)
 	})
 }
+
+func TestMemberThatStopsDuringAnAssignmentIsNotWaitedFor(t *testing.T) {
+	bubble(t, func(s servers) {
+		computing := make(chan struct{}, 100)
+		opts := assign.Options{Partitions: partitions(12), Assign: func(in assign.Input) (map[string]string, error) {
+			computing <- struct{}{}
+			time.Sleep(3 * timeout / 24) // the member has left before the leader reads again
+			return assign.Balanced(in)
+		}}
+		a := s.start("a", opts)
+		time.Sleep(settled)
+		b := s.start("b", opts)
+		time.Sleep(2 * settled)
+		for len(computing) > 0 {
+			<-computing
+		}
+		c := s.start("c", opts)
+		<-computing
+		b.mustStop()
+		time.Sleep(settled) // and no RejoinWait
+		require.Equal(s, map[string]int{"a": 6, "c": 6}, s.counts())
+		stopAll(a, c)
+	})
+}

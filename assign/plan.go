@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -14,8 +15,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/group"
 )
 
-// A census is what a leader knows of the members during its term.
+// A census is what a leader knows of the members during its term. It is safe for concurrent use.
 type census struct {
+	mu      sync.Mutex            // guards what follows
 	present map[string]membership // registered, and not about to leave
 	left    map[string]membership // present before, and not since
 	since   map[string]time.Time  // when the leader found a member with a record absent
@@ -27,6 +29,8 @@ func newCensus() *census {
 
 // update records the members that the group has now. It returns those whose metadata is invalid, which count as absent.
 func (c *census) update(now []group.Member) (invalid map[string]error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	before := c.present
 	c.present = make(map[string]membership, len(now))
 	leaving := map[string]bool{}
@@ -58,6 +62,8 @@ func (c *census) update(now []group.Member) (invalid map[string]error) {
 // input returns the input of the assignment function at an instant, and when the next absent member is no longer waited for, zero if there is none.
 // A member is waited for if it has a record with partitions.
 func (c *census) input(partitions []string, records stored, now time.Time) (in Input, next time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	in = Input{Partitions: slices.Clone(partitions), Current: records.assigned()}
 	for id, m := range c.present {
 		in.Members = append(in.Members, Member{ID: id, Weight: m.Weight, Metadata: m.Metadata})
@@ -93,13 +99,15 @@ func (c *census) input(partitions []string, records stored, now time.Time) (in I
 
 // records returns the records of an assignment of the input, by ID. A member without partitions has none.
 func (c *census) records(in Input, assigned map[string]string) map[string]share {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	all := make(map[string]share)
 	for _, p := range in.Partitions { // sorted
 		id := assigned[p]
 		r, found := all[id]
 		if !found {
 			m, isPresent := c.present[id]
-			if !isPresent {
+			if !isPresent { // absent, or it has left since the input
 				m = c.left[id]
 			}
 			r = share{Weight: m.Weight, RejoinWait: m.RejoinWait}
