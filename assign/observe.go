@@ -74,26 +74,47 @@ type storedShare struct {
 	content recipes.Content
 }
 
-// readShares reads the records that have changed since they were read.
+// readShares returns the records as they were at one moment. It reads those that have changed since they were read.
+//
+// A server sends the events of a transaction before any later reply, but the first one is enough to begin to read. Records that have changed by the time
+// of the last reply are therefore read again: else a partition that moved could be in neither of two records, or in both.
 func readShares(ctx context.Context, v *view.View) (stored, error) {
-	children, err := v.Children(ctx)
-	if err != nil {
-		return nil, err
+	for {
+		children, err := v.Children(ctx)
+		if err != nil {
+			return nil, err
+		}
+		contents, err := v.Read(ctx, children.Names)
+		if err != nil {
+			return nil, err
+		}
+		changed := isClosed(children.Changed)
+		for _, c := range contents {
+			changed = changed || isClosed(c.Changed)
+		}
+		if changed {
+			continue
+		}
+		all := make(stored, len(contents))
+		for id, c := range contents {
+			s, _ := shares.Decode(c.Data) // a leader replaces other data
+			all[id] = storedShare{share: s, content: c}
+		}
+		return all, nil
 	}
-	contents, err := v.Read(ctx, children.Names)
-	if err != nil {
-		return nil, err
-	}
-	all := make(stored, len(contents))
-	for id, c := range contents {
-		s, _ := shares.Decode(c.Data) // a leader replaces other data
-		all[id] = storedShare{share: s, content: c}
-	}
-	return all, nil
 }
 
-// assigned returns the ID of the member that each partition is assigned to. The records are not read at one moment: of two that name a
-// partition, the one that was written last counts.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// assigned returns the ID of the member that each partition is assigned to. If an operator has written records, two can name a partition: the one that was
+// written last counts.
 func (s stored) assigned() map[string]string {
 	members := make(map[string]string)
 	for id, r := range s {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/assign"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestObserveYieldsEachChangeOfTheAssignment(t *testing.T) {
@@ -55,6 +57,50 @@ func TestObserveYieldsEachChangeOfTheAssignment(t *testing.T) {
 		stop()
 		require.ErrorIs(s, <-ended, context.Canceled)
 	})
+}
+
+func TestObserveYieldsNoPartOfTransaction(t *testing.T) {
+	for _, node := range []string{"assigned", "assigned/a", "assigned/b", "assigned/c"} {
+		t.Run("late notification of "+node, func(t *testing.T) {
+			bubble(t, func(s servers) {
+				observer := s.connect("observer", assign.Options{})
+				late := observer.link.Intercept(zktest.Rule{Op: "notification", Path: path + "/" + node, Delay: 50 * time.Millisecond})
+				a := s.start("a", assign.Options{Partitions: partitions(10)})
+				time.Sleep(settled)
+				ctx, stop := context.WithCancel(s.Context())
+				var seen []map[string]string
+				var ended error
+				var observing sync.WaitGroup
+				observing.Go(func() {
+					for now, err := range observer.Observe(ctx) {
+						if seen, ended = append(seen, now.Members), err; err != nil {
+							return
+						}
+					}
+				})
+				b := s.start("b", assign.Options{})
+				time.Sleep(settled)
+				c := s.start("c", assign.Options{})
+				time.Sleep(settled)
+				last := s.now()
+				c.mustStop()
+				time.Sleep(settled)
+				b.mustStop()
+				time.Sleep(settled)
+				stop()
+				observing.Wait()
+				require.ErrorIs(s, ended, context.Canceled)
+				seen = seen[:len(seen)-1]
+				for _, members := range seen {
+					require.Len(s, members, 10, "%v", members)
+				}
+				require.Contains(s, seen, last)
+				require.Len(s, seen, 5)
+				require.Positive(s, late.Fired())
+				a.mustStop()
+			})
+		})
+	}
 }
 
 func TestInvalidInputIsAnErrorThatNamesIt(t *testing.T) {
