@@ -36,8 +36,8 @@ func Check(path string) error {
 		}
 	}
 	for _, r := range path {
-		// ZooKeeper refuses these, beside the control characters.
-		if unicode.IsControl(r) || r >= '\ue000' && r <= '\uf8ff' || r >= '\ufff0' && r <= '\uffff' {
+		// ZooKeeper refuses these, beside the control characters. A character above U+FFFF is two surrogates in Java, which it refuses, too.
+		if unicode.IsControl(r) || r >= '\ue000' && r <= '\uf8ff' || r >= '\ufff0' {
 			return fmt.Errorf("path %q has the character %U, which ZooKeeper refuses", path, r)
 		}
 	}

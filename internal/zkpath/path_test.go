@@ -33,6 +33,8 @@ func TestPathThatZooKeeperOrWeRefuseIsNamed(t *testing.T) {
 		"/lo\uf8ffcks":        "U+F8FF",
 		"/lo\ufff0cks":        "U+FFF0",
 		"/lo\uffffcks":        "U+FFFF",
+		"/lo\U00010000cks":    "U+10000",
+		"/emoji🔒":             "U+1F512",
 		"/lo\xffcks":          "not valid UTF-8",
 		"/zookeeper":          "belongs to ZooKeeper",
 		"/zookeeper/locks":    "belongs to ZooKeeper",
@@ -46,7 +48,7 @@ func TestPathThatZooKeeperOrWeRefuseIsNamed(t *testing.T) {
 
 func TestPathsThatZooKeeperTakesAreTaken(t *testing.T) {
 	for _, path := range []string{
-		"/a", "/locks/ledger", "/locks/.hidden", "/locks/...", "/a b", "/größe/鎖", "/zookeepers", "/a/zookeeper", "/emoji🔒",
+		"/a", "/locks/ledger", "/locks/.hidden", "/locks/...", "/a b", "/größe/鎖", "/zookeepers", "/a/zookeeper", "/\ud7ff\uf900\uffef",
 	} {
 		require.NoError(t, Check(path), "%q", path)
 	}
