@@ -60,12 +60,12 @@ func New(client *recipes.Client, path string, opts *Options) (*Assign, error) {
 	if err := opts.check(); err != nil {
 		return fail(err)
 	}
-	if _, err := newSet(opts.Partitions); err != nil {
-		return fail(err)
-	}
 	a := &Assign{
 		client: client, path: path, opts: opts.withDefaults(client.Owner()),
 		owned: make(map[string]*Ownership),
+	}
+	if _, err := a.newSet(opts.Partitions); err != nil {
+		return fail(err)
 	}
 	if err := checkID(a.opts.ID); err != nil {
 		return fail(err)
@@ -111,7 +111,7 @@ func (a *Assign) Path() string { return a.client.Path(a.path) }
 //
 // After recipes.ErrUncertain, the set may have been stored: repeat the call. After any other error it was not.
 func (a *Assign) SetPartitions(ctx context.Context, names []string) error {
-	s, err := newSet(names)
+	s, err := a.newSet(names)
 	if err != nil {
 		return &recipes.Error{Op: "set partitions", Path: a.set.Path(), Err: err}
 	}
@@ -119,6 +119,17 @@ func (a *Assign) SetPartitions(ctx context.Context, names []string) error {
 		return fmt.Errorf("set partitions: %w", err)
 	}
 	return nil
+}
+
+// newSet returns the set of those partitions, in any order. Each has a queue whose path is not too long.
+func (a *Assign) newSet(names []string) (set, error) {
+	s, err := newSet(names)
+	for _, name := range s.Partitions {
+		if err == nil {
+			err = zkpath.CheckSize(a.client.Path(a.path + "/owned/" + name))
+		}
+	}
+	return s, err
 }
 
 // store writes the set, whatever was stored before.
@@ -143,7 +154,7 @@ func (a *Assign) store(ctx context.Context, s set) error {
 
 // storeOptions stores Options.Partitions, unless the node of the set exists.
 func (a *Assign) storeOptions(ctx context.Context) error {
-	s, err := newSet(a.opts.Partitions)
+	s, err := a.newSet(a.opts.Partitions)
 	if err != nil {
 		return err
 	}

@@ -106,6 +106,7 @@ func TestObserveYieldsNoPartOfTransaction(t *testing.T) {
 func TestInvalidInputIsAnErrorThatNamesIt(t *testing.T) {
 	bubble(t, func(s servers) {
 		a := s.connect("a", assign.Options{})
+		unfit := strings.Repeat("x", 128<<10-1) // it fits a path by itself
 		for _, c := range []struct {
 			client *recipes.Client
 			path   string
@@ -122,6 +123,8 @@ func TestInvalidInputIsAnErrorThatNamesIt(t *testing.T) {
 			{a.client, path, &assign.Options{ID: "a", RetryBackoff: time.Hour}, "maximum retry back-off 1m0s is below the retry back-off 1h0m0s"},
 			{a.client, path, &assign.Options{ID: "a", Metadata: make([]byte, assign.MaxMetadata+1)}, "metadata of 32769 bytes is over the limit of 32768"},
 			{a.client, path, &assign.Options{ID: "a", Partitions: []string{"p", "p"}}, `partition "p" occurs twice`},
+			{a.client, path, &assign.Options{ID: "a", Partitions: []string{unfit}}, "of 131085 bytes is over the limit of 131072"},
+			{a.client, path, &assign.Options{ID: "a", Partitions: []string{"p🔒"}}, `the character U+1F512, which ZooKeeper refuses`},
 		} {
 			_, err := assign.New(c.client, c.path, c.opts)
 			require.ErrorContains(s, err, c.want)
@@ -136,6 +139,7 @@ func TestInvalidInputIsAnErrorThatNamesIt(t *testing.T) {
 			`partition "p" occurs twice`:                                       {"p", "q", "p"},
 			`partition "..": `:                                                 {".."},
 			`ends like a contender's node`:                                     {"lock-0000000001"},
+			"of 131085 bytes is over the limit of 131072":                      {"p", unfit},
 			"10001 partitions are over the limit of 10000":                     partitions(assign.MaxPartitions + 1),
 			"names of partitions of 621000 bytes are over the limit of 524288": long,
 		} {
