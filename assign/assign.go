@@ -134,19 +134,25 @@ func (a *Assign) newSet(names []string) (set, error) {
 
 // store writes the set, whatever was stored before.
 func (a *Assign) store(ctx context.Context, s set) error {
+	sent := false // an attempt may have been carried out, although it was not answered or its answer does not tell
 	for {
 		_, stat, err := a.set.Node.Read(ctx)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err = a.set.Create(ctx, s); err != nil {
-				return err
+			if err = a.set.Create(ctx, s); err == nil { // it also succeeds if another call has created the node
+				sent = true
+				_, stat, err = a.set.Node.Read(ctx)
 			}
-			_, stat, err = a.set.Node.Read(ctx)
 		}
 		if err == nil {
 			err = a.set.Replace(ctx, s, stat.Version)
 		}
 		// Another call has written, or this one has and got no answer: the last write prevails.
-		if !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
+		switch {
+		case errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode):
+			sent = true
+		case err != nil && sent && !errors.Is(err, recipes.ErrUncertain):
+			return &recipes.Error{Op: "write", Path: a.set.Path(), Err: fmt.Errorf("%w: %w", recipes.ErrUncertain, err)}
+		default:
 			return err
 		}
 	}

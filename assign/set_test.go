@@ -3,6 +3,7 @@
 package assign_test
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/assign"
+	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -74,4 +76,48 @@ func TestLeaderWithoutPartitionsWarnsThatNoSetIsStored(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestSetThatMayHaveBeenStoredIsUncertain(t *testing.T) {
+	for name, rules := range map[string][]zktest.Rule{
+		"created, and not read again": {{Op: "getData", Path: path + "/set", Skip: 1, Hold: zktest.ToServer}},
+		"written without an answer, and not read again": {
+			{Op: "setData", Path: path + "/set", Times: 1, Lose: zktest.ToClient},
+			{Op: "getData", Path: path + "/set", Skip: 1, Hold: zktest.ToServer},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(s servers) {
+				a := s.connect("a", assign.Options{})
+				if len(rules) > 1 {
+					s.must(a.SetPartitions(s.Context(), partitions(2)))
+				}
+				for _, rule := range rules {
+					s.Intercept(rule)
+				}
+				ctx, cancel := context.WithTimeout(s.Context(), timeout/2)
+				defer cancel()
+				err := a.SetPartitions(ctx, partitions(3))
+				require.ErrorIs(s, err, recipes.ErrUncertain)
+				require.ErrorIs(s, err, context.DeadlineExceeded)
+				data, _, err := s.Get(path + "/set")
+				s.must(err)
+				require.Contains(s, string(data), "p00002", "it was stored")
+			})
+		})
+	}
+}
+
+func TestSetThatWasNotStoredIsNotUncertain(t *testing.T) {
+	bubble(t, func(s servers) {
+		a := s.connect("a", assign.Options{})
+		s.Intercept(zktest.Rule{Op: "getData", Path: path + "/set", Hold: zktest.ToServer})
+		ctx, cancel := context.WithTimeout(s.Context(), timeout/2)
+		defer cancel()
+		err := a.SetPartitions(ctx, partitions(3))
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+		require.NotErrorIs(s, err, recipes.ErrUncertain)
+		_, _, err = s.Get(path + "/set")
+		require.ErrorIs(s, err, zktest.ErrNoNode)
+	})
 }
