@@ -43,7 +43,7 @@
 //	work never returns                 the member keeps that partition and no other; after StopTimeout,
 //	                                   election.ErrOverrun: exit the process
 //	crash, pause beyond T              free after T to T + a tick; moves RebalanceWait + RejoinWait later
-//	restart within RejoinWait          no move, if the ID is the same; no owner in between
+//	killed, back within RejoinWait     no move if the ID is the same; no owner meanwhile
 //	no leader, or a new one            owners go on; balanced records stay; RejoinWait begins again
 //	two leaders, wrong or stale record a wrong wait or a brief ownership; never two owners
 //	outage                             work stops at the deadlines; then members own the same partitions

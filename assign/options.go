@@ -25,8 +25,8 @@ const MaxMetadata = 32 << 10
 
 // Options are the options of an Assign. The zero value of a field means its default.
 type Options struct {
-	// ID identifies this member. No two running processes may have the same: the second waits until the first has left. A process
-	// that is restarted with its ID within RejoinWait gets its partitions back. The default is the client's Options.Owner, which must be set then. An ID
+	// ID identifies this member. No two running processes may have the same: the second waits until the first has left. A killed process
+	// that restarts with its ID within RejoinWait gets its partitions back. The default is the client's Options.Owner, which must be set then. An ID
 	// has no slash, and at most 256 bytes.
 	ID string
 
