@@ -74,7 +74,8 @@ type Options struct {
 
 	// Health, if not nil, reports why this process should own no partitions, nil if it is fit to. Run calls it before it joins, and
 	// then election.DefaultHealthInterval after each answer. An error, a panic, and no answer within election.DefaultHealthTimeout
-	// make the member leave: Run returns election.ErrUnhealthy with the reason, after all work has returned.
+	// make the member leave: Run returns election.ErrUnhealthy with the reason, after all work has returned. Its context is done after that timeout,
+	// and when Run ends. Run waits for a call that continues for the same time once more, and then returns without it.
 	Health func(ctx context.Context) error
 
 	// Logger receives the failures that no call returns; the default is slog.Default.

@@ -279,3 +279,23 @@ func TestUnhealthyMemberLeaves(t *testing.T) {
 		b.mustStop()
 	})
 }
+
+func TestHealthThatDoesNotReturnDelaysTheEndOfRunByItsTimeout(t *testing.T) {
+	bubble(t, func(s servers) {
+		release, checking := make(chan struct{}), make(chan struct{}, 2)
+		defer close(release)
+		a := s.connect("a", assign.Options{Partitions: partitions(4), Health: func(context.Context) error {
+			if checking <- struct{}{}; len(checking) == 2 {
+				<-release
+			}
+			return nil
+		}})
+		a.run(untilDone)
+		for len(checking) < 2 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		began := time.Now()
+		a.mustStop()
+		require.WithinRange(s, time.Now(), began.Add(election.DefaultHealthTimeout), began.Add(election.DefaultHealthTimeout+time.Second))
+	})
+}
