@@ -48,7 +48,11 @@ func (a *Assign) lead(ctx context.Context, term *election.Term) error {
 	defer cancel()
 	members := newest(ctx, &sources, l.counted(a.members.Observe(ctx)))
 	partitions := newest(ctx, &sources, a.sets(ctx))
-	return ended(ctx, l.run(ctx, members, partitions))
+	err = l.run(ctx, members, partitions)
+	if ctx.Err() != nil && term.Err() == nil {
+		l.retire(ctx)
+	}
+	return ended(ctx, err)
 }
 
 // ended returns nil in place of an error that the end of ctx caused.
@@ -102,6 +106,28 @@ func (l *leader) counted(all iter.Seq2[group.Change, error]) iter.Seq2[group.Cha
 				return
 			}
 		}
+	}
+}
+
+// retire records that no leader is to wait for this member: Run ends. The next leader can begin so late that it never sees the member's announcement.
+func (l *leader) retire(ctx context.Context) {
+	bound := l.client.SessionTimeout() / 24
+	if l.opts.StopTimeout > 0 {
+		bound = min(bound, l.opts.StopTimeout/2) // the election counts the time as work
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
+	defer cancel()
+	records, err := readShares(ctx, l.view)
+	own := records[l.opts.ID]
+	if err == nil && len(own.Partitions) > 0 {
+		own.Token, own.RejoinWait = l.term.Token(), 0
+		var data []byte
+		if data, err = shares.Encode(own.share); err == nil {
+			_, err = l.term.Commit(ctx, &zk.SetDataRequest{Path: l.path + "/assigned/" + l.opts.ID, Data: data, Version: own.content.Stat.Version})
+		}
+	}
+	if err != nil { // it costs the successors the wait for this member, and nothing else
+		l.opts.Logger.Warn("leader of an assignment leaves without notice", "path", l.Path(), "member", l.opts.ID, "error", err)
 	}
 }
 

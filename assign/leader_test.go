@@ -275,3 +275,36 @@ func TestMemberThatStopsDuringAnAssignmentIsNotWaitedFor(t *testing.T) {
 		stopAll(a, c)
 	})
 }
+
+func TestLeaderThatStopsIsNotWaitedForBySlowSuccessor(t *testing.T) {
+	for name, c := range map[string]struct{ link, assign time.Duration }{
+		"slow links":               {link: timeout / 120},
+		"slow assignment function": {assign: timeout / 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(s servers) {
+				computing := make(chan struct{}, 100)
+				opts := assign.Options{Partitions: partitions(12), Assign: func(in assign.Input) (map[string]string, error) {
+					computing <- struct{}{}
+					time.Sleep(c.assign)
+					return assign.Balanced(in)
+				}}
+				a := s.start("a", opts)
+				time.Sleep(settled)
+				b := s.start("b", opts)
+				time.Sleep(2 * settled)
+				a.link.Delay(c.link)
+				b.link.Delay(c.link)
+				for len(computing) > 0 {
+					<-computing
+				}
+				s.must(s.Delete(path + "/assigned/b")) // so that it computes
+				<-computing
+				a.mustStop() // the leader
+				time.Sleep(settled)
+				require.Equal(s, map[string]int{"b": 12}, s.counts())
+				b.mustStop()
+			})
+		})
+	}
+}
