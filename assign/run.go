@@ -56,8 +56,10 @@ func (a *Assign) Run(ctx context.Context, work func(ctx context.Context, o *Owne
 
 func (a *Assign) run(ctx context.Context, work func(context.Context, *Ownership) error) error {
 	if a.opts.Health != nil {
-		if err := a.opts.checkHealth(ctx); err != nil {
-			return err
+		var unfit error
+		a.opts.checkHealth(ctx, func(err error) { unfit = err })
+		if unfit != nil {
+			return unfit
 		}
 	}
 	member, err := a.join(ctx)
@@ -171,10 +173,7 @@ func (r *run) checkUp() {
 			return
 		case <-time.After(election.DefaultHealthInterval):
 		}
-		if err := r.opts.checkHealth(r.ctx); err != nil {
-			r.failed(err)
-			return
-		}
+		r.opts.checkHealth(r.ctx, r.failed)
 	}
 }
 

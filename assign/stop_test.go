@@ -299,3 +299,25 @@ func TestHealthThatDoesNotReturnDelaysTheEndOfRunByItsTimeout(t *testing.T) {
 		require.WithinRange(s, time.Now(), began.Add(election.DefaultHealthTimeout), began.Add(election.DefaultHealthTimeout+time.Second))
 	})
 }
+
+func TestMemberWhoseHealthDoesNotReturnLeavesAfterItsTimeout(t *testing.T) {
+	bubble(t, func(s servers) {
+		release, checking := make(chan struct{}), make(chan struct{}, 2)
+		defer close(release)
+		a := s.connect("a", assign.Options{Partitions: partitions(4), Health: func(context.Context) error {
+			if checking <- struct{}{}; len(checking) == 2 {
+				<-release
+			}
+			return nil
+		}})
+		a.run(untilDone)
+		b := s.start("b", assign.Options{})
+		for len(checking) < 2 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(election.DefaultHealthTimeout + settled)
+		require.Equal(s, map[string]int{"b": 4}, s.counts())
+		require.ErrorIs(s, <-a.result, election.ErrUnhealthy)
+		b.mustStop()
+	})
+}
