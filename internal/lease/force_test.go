@@ -3,6 +3,8 @@
 package lease_test
 
 import (
+	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -195,6 +197,88 @@ func TestNodeWithUnreadableRecordIsDeletedOnlyByForce(t *testing.T) {
 		now := force(g.Token)
 		now.Mode = lease.Now
 		_, err = r.ForceRelease(w.Context(), now)
+		require.NoError(w, err)
+		require.Empty(w, w.nodes())
+	})
+}
+
+// Otherwise the service would answer that it has done nothing, and withdraw the record of what it did.
+func TestForcedReleaseThatWasCarriedOutWithoutAnswerSucceeds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mode     lease.Mode
+		lost, by string // operation without an answer; who holds or waits
+		left     bool   // the contender has left when the next attempt begins
+		queued   bool   // another contender waits behind
+	}{
+		"node deleted":                            {mode: lease.Now, lost: "delete", by: "lease"},
+		"node deleted, with a successor":          {mode: lease.Now, lost: "delete", by: "lease", queued: true},
+		"waiter deleted":                          {mode: lease.Safe, lost: "delete", by: "waiter"},
+		"lease revoked":                           {mode: lease.Safe, lost: "setData", by: "lease"},
+		"lease revoked, and released":             {mode: lease.Safe, lost: "setData", by: "lease", left: true},
+		"holder of the library revoked, and gone": {mode: lease.Safe, lost: "setData", by: "claim", left: true, queued: true},
+	} {
+		for _, ended := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, session ended: %v", name, ended), func(t *testing.T) {
+				simulated(t, func(w world) {
+					client := w.client(recipes.Options{})
+					r := w.replicaOf(client)
+					node := w.contender(tt.by)
+					if tt.queued {
+						w.acquiring(w.Context(), w.replica(), waiting("b", 20*time.Second))
+					}
+					_, stat, err := w.Get(node)
+					require.NoError(w, err)
+					lost := w.Intercept(zktest.Rule{Op: tt.lost, Session: client.SessionID(), Times: 1, Lose: zktest.ToClient})
+					w.Intercept(zktest.Rule{Op: "connect", Session: client.SessionID(), Times: 1, Before: func(r zktest.Request) {
+						if tt.left {
+							require.NoError(w, w.Delete(node))
+						}
+						if ended {
+							require.NoError(w, w.Expire(w.Context(), r.Session))
+						}
+					}})
+					f := force(fencing.Token(stat.Czxid))
+					f.Mode = tt.mode
+					forced, err := r.ForceRelease(w.Context(), f)
+					require.NoError(w, err)
+					require.Equal(w, 1, lost.Fired())
+					require.Equal(w, f.Token, forced.Token)
+					require.Equal(w, filepath.Base(node), forced.Node)
+				})
+			})
+		}
+	}
+}
+
+// contender makes a lease, a waiter or a claim the front of the queue, and returns its node.
+func (w world) contender(kind string) string {
+	w.Helper()
+	one := w.replica()
+	switch kind {
+	case "claim":
+		w.claimed(recipes.Options{})
+	case "lease":
+		w.acquired(one, ask("a"))
+	case "waiter":
+		g := w.acquired(one, ask("a"))
+		_, err := w.acquire(one, waiting("c", time.Hour)) // its caller never asks again
+		require.ErrorAs(w, err, new(*lease.WaitingError))
+		require.NoError(w, one.Release(w.Context(), g.Ticket))
+	}
+	nodes := w.nodes()
+	require.Len(w, nodes, 1)
+	return path + "/" + nodes[0]
+}
+
+func TestForcedReleaseThatDidNotArriveIsSentAgain(t *testing.T) {
+	simulated(t, func(w world) {
+		client := w.client(recipes.Options{})
+		r := w.replicaOf(client)
+		g := w.acquired(w.replica(), ask("a"))
+		w.Intercept(zktest.Rule{Op: "delete", Session: client.SessionID(), Times: 1, Lose: zktest.ToServer})
+		f := force(g.Token)
+		f.Mode = lease.Now
+		_, err := r.ForceRelease(w.Context(), f)
 		require.NoError(w, err)
 		require.Empty(w, w.nodes())
 	})
