@@ -4,7 +4,6 @@
 package expiry
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"sync"
@@ -17,13 +16,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
-// maxObserved bounds the nodes that a client observes, at about 200 bytes each. Further ones
-// are left to their other observers.
+// maxObserved bounds the nodes that a client observes, at about 200 bytes each. Beyond it, those
+// that expire last are left to their other observers: many long leases of one tenant must not
+// keep the short ones of others from ending.
 const maxObserved = 1 << 17
-
-// maxExpired bounds the nodes that are deleted in one pass: so few are answered well within T/4,
-// unless no server answers.
-const maxExpired = 4 * session.MaxInFlight
 
 // An observer deletes the nodes of leases that are no longer renewed. It deletes a node once
 // the client has seen one version of it for 33/32 of its TTL: the holder, whose clock may be
@@ -41,20 +37,12 @@ type observer struct {
 	started bool                 // the goroutine runs, or has run
 	closed  bool                 // it must not be started
 	nodes   map[string]*observed // by path
-	due     dueHeap              // the same, the first to expire first
-}
-
-// An observed is one version of a node that the client has seen.
-type observed struct {
-	path    string
-	version int32
-	index   int32         // in the heap
-	ttl     time.Duration // 33/32 of the TTL
-	expires time.Duration // from the start of the observer, on the monotonic clock
+	due     queue                // the same, the first to expire first
+	last    queue                // the same, the last to expire first
 }
 
 func newObserver(c *client.Client) *observer {
-	return &observer{client: c, began: time.Now(), wake: make(chan struct{}, 1), nodes: make(map[string]*observed)}
+	return &observer{client: c, began: time.Now(), wake: make(chan struct{}, 1), nodes: make(map[string]*observed), last: queue{order: lastFirst}}
 }
 
 // observers has the observer of a client.
@@ -81,23 +69,52 @@ func (o *observer) see(path string, version int32, ttl time.Duration, at time.Ti
 	defer o.mu.Unlock()
 	n := o.nodes[path]
 	switch {
-	case o.closed, n == nil && len(o.nodes) >= maxObserved, n != nil && n.version >= version:
+	case o.closed, n == nil && !o.makeRoom(expires), n != nil && n.version >= version:
 		return
 	case n == nil:
 		n = &observed{path: path, version: version, ttl: ttl, expires: expires}
 		o.nodes[path] = n
-		heap.Push(&o.due, n)
+		o.due.add(n)
+		o.last.add(n)
 	default:
-		n.version, n.ttl, n.expires = version, ttl, expires
-		heap.Fix(&o.due, int(n.index))
+		n.version, n.ttl = version, ttl
+		o.move(n, expires)
 	}
 	if !o.started {
 		o.started = true
 		o.running.Go(o.run)
 	}
-	if n.index == 0 {
+	if n.index[dueFirst] == 0 {
 		o.ring()
 	}
+}
+
+// makeRoom reports whether a node that expires then can be observed. If need be it ends the
+// observation of the node that expires last. The caller holds mu.
+func (o *observer) makeRoom(expires time.Duration) bool {
+	if len(o.nodes) < maxObserved {
+		return true
+	}
+	last := o.last.first()
+	if last.expires <= expires {
+		return false
+	}
+	o.remove(last)
+	return true
+}
+
+// move changes when a node expires. The caller holds mu.
+func (o *observer) move(n *observed, expires time.Duration) {
+	n.expires = expires
+	o.due.fix(n)
+	o.last.fix(n)
+}
+
+// remove ends the observation of a node. The caller holds mu.
+func (o *observer) remove(n *observed) {
+	delete(o.nodes, n.path)
+	o.due.remove(n)
+	o.last.remove(n)
 }
 
 // forget ends the observation of a node, unless another version of it was seen.
@@ -105,8 +122,7 @@ func (o *observer) forget(path string, version int32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if n := o.nodes[path]; n != nil && n.version <= version {
-		delete(o.nodes, path)
-		heap.Remove(&o.due, int(n.index))
+		o.remove(n)
 	}
 }
 
@@ -114,9 +130,9 @@ func (o *observer) forget(path string, version int32) {
 func (o *observer) restart() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for now := time.Since(o.began); len(o.due) > 0 && o.due[0].expires <= now; {
-		o.due[0].expires = now + o.due[0].ttl
-		heap.Fix(&o.due, 0)
+	now := time.Since(o.began)
+	for n := o.due.first(); n != nil && n.expires <= now; n = o.due.first() {
+		o.move(n, now+n.ttl)
 	}
 }
 
@@ -142,8 +158,8 @@ func (o *observer) expired() (expired []observed, wait time.Duration) {
 	now := time.Since(o.began)
 	wait = time.Hour
 	expired = o.due.until(now, 0, nil)
-	if len(expired) == 0 && len(o.due) > 0 {
-		wait = o.due[0].expires - now
+	if n := o.due.first(); n != nil && len(expired) == 0 {
+		wait = n.expires - now
 	}
 	return expired, wait
 }
@@ -232,38 +248,4 @@ func expireNode(ctx context.Context, s *client.Session, n observed) (deleted boo
 		err = nil // missing, written again, or not permitted
 	}
 	return deleted, err
-}
-
-// until appends those below index i that have expired by now, maxExpired at most.
-func (h dueHeap) until(now time.Duration, i int, expired []observed) []observed {
-	if i >= len(h) || h[i].expires > now || len(expired) >= maxExpired {
-		return expired
-	}
-	return h.until(now, 2*i+2, h.until(now, 2*i+1, append(expired, *h[i])))
-}
-
-// A dueHeap orders nodes by the instant at which they expire.
-type dueHeap []*observed
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].expires < h[j].expires }
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = int32(i), int32(j) //nolint:gosec // bounded by maxObserved
-}
-
-// Push adds a node, for package heap.
-func (h *dueHeap) Push(x any) {
-	n := x.(*observed)
-	n.index = int32(len(*h)) //nolint:gosec // bounded by maxObserved
-	*h = append(*h, n)
-}
-
-// Pop removes the last node, for package heap.
-func (h *dueHeap) Pop() any {
-	last := len(*h) - 1
-	n := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return n
 }

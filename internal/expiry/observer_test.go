@@ -44,7 +44,8 @@ func TestFirstSightOfEachVersionCounts(t *testing.T) {
 		require.Equal(t, 33*time.Second, left())
 		o.forget("/l/a", 2)
 		require.Empty(t, o.nodes)
-		require.Empty(t, o.due)
+		require.Nil(t, o.due.first())
+		require.Nil(t, o.last.first())
 	})
 }
 
@@ -91,4 +92,53 @@ func TestObserverHasBoundedNumberOfNodes(t *testing.T) {
 		o.see(fmt.Sprint(i), 0, time.Minute, time.Now())
 	}
 	require.Len(t, o.nodes, maxObserved)
+}
+
+// Otherwise one tenant with very many long leases would have the short ones of all others stay forever.
+func TestLongLeasesDoNotKeepAShortOneFromExpiring(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		o := newTestObserver()
+		for i := range maxObserved {
+			o.see(fmt.Sprint(i), 0, time.Hour+time.Duration((i*7919)%maxObserved)*time.Microsecond, time.Now())
+		}
+		for i := range 3 {
+			o.see(fmt.Sprint("victim ", i), 0, time.Second, time.Now())
+		}
+		require.Len(t, o.nodes, maxObserved)
+		for i := range maxObserved { // those that expire last have made room
+			last := (i*7919)%maxObserved >= maxObserved-3
+			require.Equal(t, last, o.nodes[fmt.Sprint(i)] == nil)
+		}
+		time.Sleep(2 * time.Second)
+		expired, _ := o.expired()
+		require.Len(t, expired, 3)
+		for _, n := range expired {
+			o.forget(n.path, n.version)
+		}
+		require.Len(t, o.nodes, maxObserved-3)
+		o.see("later", 0, 24*time.Hour, time.Now())
+		require.NotNil(t, o.nodes["later"], "there is room again")
+	})
+}
+
+func TestFullObserverForgetsNoNodeForOneThatExpiresLater(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		o := newTestObserver()
+		for i := range maxObserved {
+			o.see(fmt.Sprint(i), 0, time.Second, time.Now())
+		}
+		o.see("0", 1, time.Hour, time.Now())
+		o.see("later", 0, 2*time.Hour, time.Now())
+		require.Nil(t, o.nodes["later"])
+		o.see("sooner", 0, time.Minute, time.Now())
+		require.Nil(t, o.nodes["0"], "its new version expires last")
+		require.NotNil(t, o.nodes["sooner"])
+		time.Sleep(2 * time.Second)
+		o.restart()
+		time.Sleep(time.Second)
+		o.see("sooner", 1, time.Second, time.Now())
+		o.see("now", 0, time.Nanosecond, time.Now())
+		require.NotNil(t, o.nodes["now"])
+		require.Nil(t, o.nodes["sooner"], "the others began before it")
+	})
 }
