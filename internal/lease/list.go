@@ -15,8 +15,9 @@ import (
 
 // List returns the paths directly below parent that have contenders and whose last segment
 // begins with prefix, in order: at most limit, those after the segment after. next is the
-// value of after for the next page, empty if there is none. A page that takes long ends early,
-// and can be empty: paths without contenders also take time. Equal calls that come while others
+// value of after for the next page, empty if there is none. A page that takes long, or much
+// memory, ends early, and can be empty: paths without contenders also take time. Of contenders
+// behind the front it has no metadata and no requests. Equal calls that come while others
 // run share a page, which they must not change; it is read after the call.
 func (r *Replica) List(ctx context.Context, parent, prefix string, limit int, after string) (page []Status, next string, err error) {
 	l := r.lists.join(r, listArguments{parent, prefix, max(limit, 1), after})
@@ -153,12 +154,12 @@ func (r *Replica) list(ctx context.Context, arguments listArguments) (page []Sta
 		return nil, "", err
 	}
 	slices.Sort(keys)
-	began, last := time.Now(), ""
+	began, last, size := time.Now(), "", 0
 	for _, key := range keys {
 		if key <= arguments.after || !strings.HasPrefix(key, arguments.prefix) {
 			continue
 		}
-		if len(page) >= arguments.limit || last != "" && time.Since(began) > listTime {
+		if len(page) >= arguments.limit || size >= pageBytes || last != "" && time.Since(began) > listTime {
 			return page, last, nil
 		}
 		s, err := r.status(ctx, parent+"/"+key)
@@ -167,6 +168,7 @@ func (r *Replica) list(ctx context.Context, arguments listArguments) (page []Sta
 		}
 		if len(s.Contenders) > 0 {
 			page = append(page, s)
+			size += trim(s.Contenders)
 		}
 		last = key
 	}
@@ -175,3 +177,26 @@ func (r *Replica) list(ctx context.Context, arguments listArguments) (page []Sta
 
 // listTime is well below the time that a caller waits for a page.
 const listTime = 3 * time.Second
+
+// pageBytes bounds what a page has of the contenders' records, before it ends: it is in memory until its callers have answered.
+const pageBytes = 1 << 20
+
+// trim drops what a page does not have of contenders, and returns the number of bytes that their other data have.
+func trim(contenders []Contender) (size int) {
+	for i, c := range contenders {
+		size += len(c.Owner) + len(c.Host)
+		switch {
+		case c.Lease == nil:
+		case i > 0:
+			c.Lease.Metadata, c.Lease.Requests, c.Lease.Closed = nil, nil, nil
+		default:
+			for name, value := range c.Lease.Metadata {
+				size += len(name) + len(value)
+			}
+			for _, request := range slices.Concat(c.Lease.Requests, c.Lease.Closed) {
+				size += len(request)
+			}
+		}
+	}
+	return size
+}

@@ -3,9 +3,12 @@
 package lease_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,6 +119,62 @@ func TestEqualListsShareTheirRequests(t *testing.T) {
 		defer slow.Remove()
 		_, _, err := r.List(ctx, "/locks", "", 1000, "")
 		require.ErrorIs(w, err, context.DeadlineExceeded)
+	})
+}
+
+// A page is in memory until its readers have taken the answer.
+func TestPageEndsWhenItsMetadataIsLargeAndLeadsToTheNext(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		const keys, size = 20, 200 << 10
+		for i := range keys {
+			req := ask("o")
+			req.Path = fmt.Sprintf("/locks/a%02d", i)
+			g := w.acquired(r, req)
+			node := req.Path + "/" + g.Ticket.Node
+			data, _, err := w.Get(node)
+			require.NoError(w, err)
+			data = append(bytes.TrimSuffix(data, []byte("}")), `,"metadata":{"m":"`+strings.Repeat("x", size)+`"}}`...)
+			require.NoError(w, w.Set(node, data))
+		}
+		var paths []string
+		pages, after := 0, ""
+		for {
+			page, next, err := r.List(w.Context(), "/locks", "", 1000, after)
+			require.NoError(w, err)
+			require.LessOrEqual(w, len(page)*size, 1<<20+size)
+			for _, s := range page {
+				require.Len(w, s.Contenders[0].Lease.Metadata["m"], size)
+				paths = append(paths, s.Path)
+			}
+			pages++
+			if after = next; after == "" {
+				break
+			}
+		}
+		require.Equal(w, 4, pages)
+		require.Len(w, slices.Compact(paths), keys)
+	})
+}
+
+// Otherwise a page would be as large as all of them together.
+func TestPageHasTheMetadataOfHoldersOnly(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		for _, req := range []lease.Request{ask("a"), waiting("b", time.Hour)} {
+			req.Metadata = map[string]string{"job": req.Owner}
+			w.acquiring(w.Context(), r, req)
+		}
+		page, _, err := r.List(w.Context(), "/locks", "", 1000, "")
+		require.NoError(w, err)
+		require.Len(w, page, 1)
+		require.Len(w, page[0].Contenders, 2)
+		require.Equal(w, "a", page[0].Contenders[0].Lease.Metadata["job"])
+		require.Equal(w, "b", page[0].Contenders[1].Owner)
+		require.Empty(w, page[0].Contenders[1].Lease.Metadata)
+		s, err := r.Status(w.Context(), path)
+		require.NoError(w, err)
+		require.Equal(w, "b", s.Contenders[1].Lease.Metadata["job"])
 	})
 }
 
