@@ -33,6 +33,8 @@ type call struct {
 	key       string
 	path      string // of the lock's node
 
+	// written is called, if it is not nil, once the answer was written, or its connection has ended.
+	written func()
 	// after writes the answer once the request was routed, if that takes long: the router's frames would keep the stack of
 	// each of thousands of streams large.
 	after    func()

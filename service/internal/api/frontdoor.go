@@ -38,6 +38,9 @@ func (a *API) frontDoor(mux *http.ServeMux) http.Handler {
 			if v := recover(); v != nil {
 				a.panicked(counted, c, v)
 			}
+			if c.written != nil {
+				c.written()
+			}
 			a.report(c, r, counted)
 		}()
 		inner.ServeHTTP(counted, r)

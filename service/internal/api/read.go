@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -100,13 +101,20 @@ func (a *API) list(ctx context.Context, c *call, in ListRequest) (*answer, error
 	if err != nil {
 		return nil, err
 	}
-	body := &page{Locks: make([]status, 0, len(found)), NextPage: next}
+	body, size := &page{Locks: make([]status, 0, len(found)), NextPage: next}, 0
 	for _, s := range found {
 		// No request can reach a node that another program has created under a name that no key has.
 		if name, ok := key.Decode(s.Path[strings.LastIndexByte(s.Path, '/')+1:]); ok {
-			body.Locks = append(body.Locks, *describe(name, s))
+			described := describe(name, s)
+			body.Locks = append(body.Locks, *described)
+			size += described.encodedSize()
 		}
 	}
+	written, ok := a.limiter.Answer(c.principal.Name, size)
+	if !ok {
+		return nil, problem(TooManyRequests, "Read the answers to earlier lists first.").retryAfter(time.Second)
+	}
+	c.written = written
 	return &answer{Status: http.StatusOK, Body: body}, nil
 }
 
@@ -145,6 +153,26 @@ func describe(name string, s lease.Status) *status {
 		out.Metadata = front.Lease.Metadata
 	}
 	return out
+}
+
+// encodedSize returns an upper bound of the bytes that a status has in JSON.
+func (s *status) encodedSize() int {
+	size := 512 + encodedSize(s.LockKey) + encodedSize(s.OwnerID) // names of fields, numbers
+	for name, value := range s.Metadata {
+		size += encodedSize(name) + encodedSize(value)
+	}
+	return size
+}
+
+// encodedSize returns an upper bound of the bytes that a string has in JSON: some characters become six.
+func encodedSize(s string) int {
+	size := len(s) + len(`"":,`)
+	for _, r := range s {
+		if r < ' ' || r == '"' || r == '\\' || r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
+			size += 5
+		}
+	}
+	return size
 }
 
 // millis returns a time in ms since the epoch, 0 if it is not known.

@@ -39,7 +39,10 @@ const perLease = 4
 // maxWaiters bounds the waiters of one replica: 10,000 event streams over TLS take 480 MB.
 const maxWaiters = 10_000
 
-// A Limiter counts the requests and the waiters of each principal. It is safe for concurrent use.
+// maxUnread bounds the bytes of the answers that one principal has asked for and not read: they are in memory until then.
+const maxUnread = 16 << 20
+
+// A Limiter counts the requests, the waiters and the large answers of each principal. It is safe for concurrent use.
 type Limiter struct {
 	mu         sync.Mutex
 	principals map[string]*usage // guarded by mu
@@ -49,6 +52,7 @@ type Limiter struct {
 type usage struct {
 	rates   [purposes]*rate.Limiter
 	waiters int
+	unread  int // bytes of answers
 }
 
 // New returns a Limiter that has counted nothing.
@@ -95,6 +99,23 @@ func (l *Limiter) Wait(principal string, limits Limits) (leave func(), ok bool) 
 		defer l.mu.Unlock()
 		u.waiters--
 		l.waiters--
+	}), true
+}
+
+// Answer counts the bytes of an answer until written is called. It reports false if the principal would have too many that it has
+// not read. A principal that has read all is never refused, whatever the size.
+func (l *Limiter) Answer(principal string, bytes int) (written func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.usage(principal)
+	if u.unread > 0 && u.unread+bytes > maxUnread {
+		return nil, false
+	}
+	u.unread += bytes
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		u.unread -= bytes
 	}), true
 }
 

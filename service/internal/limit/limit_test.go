@@ -80,3 +80,22 @@ func TestRequestsThatKeepLeasesHaveTheirOwnBudgetSizedByTheLeases(t *testing.T) 
 		require.NotZero(t, l.Allow("a", limits, limit.Keeping, 10))
 	})
 }
+
+func TestAnswersAreCountedUntilTheyAreWritten(t *testing.T) {
+	l := limit.New()
+	first, ok := l.Answer("a", 10<<20)
+	require.True(t, ok)
+	_, ok = l.Answer("a", 7<<20)
+	require.False(t, ok)
+	second, ok := l.Answer("a", 6<<20)
+	require.True(t, ok)
+	_, ok = l.Answer("b", 16<<20)
+	require.True(t, ok)
+	first()
+	first()
+	_, ok = l.Answer("a", 11<<20)
+	require.False(t, ok, "an answer is written once")
+	second()
+	_, ok = l.Answer("a", 100<<20)
+	require.True(t, ok, "the only answer may have any size")
+}
