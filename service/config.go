@@ -65,7 +65,7 @@ type Config struct {
 	// MaxTTL is the longest lease. The default, and the maximum, is 1 h.
 	MaxTTL time.Duration
 	// Keys is the number of keys of a namespace that can have a node at the same time. The default, and the maximum, is
-	// 100,000.
+	// 100,000. Keys over 64 bytes, as encoded, count as several.
 	Keys int
 	// Rate, Burst and Waiters bound each principal without its own limits: requests a second,
 	// requests at the same time, and waits and event streams at the same time. The defaults are 100, 200
@@ -93,7 +93,8 @@ type Config struct {
 // maxBody is far more than any valid request needs.
 const maxBody = 64 << 10
 
-// maxKeys bounds the answer in which ZooKeeper lists the keys of a namespace: 5 MB, with keys of 40 bytes.
+// maxKeys bounds the answer in which ZooKeeper lists the keys of a namespace: 5 MB, with keys of 40 bytes, since long ones count
+// as several.
 const maxKeys = 100_000
 
 // Check returns what is wrong with the configuration, nil if nothing is. It reads no file. Run calls it.

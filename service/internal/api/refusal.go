@@ -48,7 +48,7 @@ func refuse(err error) *Problem {
 		p = problem(LockNotFound, "")
 		p.Locked = new(bool)
 	case errors.Is(err, quota.ErrFull):
-		p = problem(TooManyKeys, "Release locks, or use another namespace.").retryAfter(fullRetry)
+		p = problem(TooManyKeys, "Release locks, or use another namespace. A long key counts as several.").retryAfter(fullRetry)
 	case errors.Is(err, locktoken.ErrInvalid), errors.Is(err, lease.ErrNotOwner):
 		p = problem(NotLockOwner, "")
 	default:

@@ -6,6 +6,7 @@ package quota
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 	refreshInterval = 5 * time.Second
 	// maxNamespaces bounds the namespaces that are remembered.
 	maxNamespaces = 4096
+	// usualName is the length up to which names count as one key each. Each list of a namespace reads the names of all keys.
+	usualName = 64
 )
 
 // ErrFull is returned for a new key in a namespace that has as many as it may.
@@ -50,10 +53,12 @@ func New(client *recipes.Client, root string, limit int) *Quota {
 }
 
 // Admit returns nil if a lock of the namespace may be acquired, whose node is at path: the namespace has fewer keys than the
-// limit, or the node exists. Otherwise it returns ErrFull, or the error of a read. Only in a namespace that seems full does
-// each call read.
+// limit, or the node exists. A long name is admitted only if all keys could have one as long: names that become shorter and
+// shorter can have about four times the bytes. Otherwise it returns ErrFull, or the error of a read. Only in a namespace that seems
+// full does each call read.
 func (q *Quota) Admit(ctx context.Context, namespace, path string) error {
-	room, fresh := q.admit(namespace)
+	name := len(path) - strings.LastIndexByte(path, '/') - 1
+	room, fresh := q.admit(namespace, name)
 	if room && fresh {
 		return nil
 	}
@@ -64,7 +69,7 @@ func (q *Quota) Admit(ctx context.Context, namespace, path string) error {
 	}
 	// Not every lock that was acquired since the last read has a new key.
 	keys, err := q.count(ctx, namespace)
-	if err != nil || keys < q.limit {
+	if err != nil || q.hasRoom(keys, name) {
 		return err
 	}
 	if exists, err := q.exists(ctx, path); exists || err != nil {
@@ -73,9 +78,14 @@ func (q *Quota) Admit(ctx context.Context, namespace, path string) error {
 	return ErrFull
 }
 
+// hasRoom reports whether a namespace with so many keys has room for a name of so many bytes.
+func (q *Quota) hasRoom(keys, name int) bool {
+	return keys < q.limit && (name <= usualName || keys*name <= q.limit*usualName)
+}
+
 // admit reports whether the namespace has room by what is known, and counts a key if so. fresh is false for one call in each
 // refreshInterval, which has to read the number of keys.
-func (q *Quota) admit(namespace string) (room, fresh bool) {
+func (q *Quota) admit(namespace string, name int) (room, fresh bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c, now := q.namespaces[namespace], time.Now()
@@ -92,7 +102,7 @@ func (q *Quota) admit(namespace string) (room, fresh bool) {
 	if fresh = now.Sub(c.read) < refreshInterval; !fresh {
 		c.read = now
 	}
-	if room = c.keys+c.admitted < q.limit; room {
+	if room = q.hasRoom(c.keys+c.admitted, name); room {
 		c.admitted++
 	}
 	return room, fresh
