@@ -71,7 +71,7 @@ func (a *API) identify(c *call, op operation, r *http.Request) *Problem {
 		}
 		return problem(Unauthenticated, "").because(err)
 	}
-	c.principal = who
+	c.request, c.principal = r, who
 	if delay := a.limiter.Allow(who.Name, who.Limits, op.purpose(), a.Holds.Of(who.Name)); delay > 0 {
 		return problem(TooManyRequests, "").retryAfter(delay)
 	}

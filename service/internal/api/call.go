@@ -28,6 +28,7 @@ type call struct {
 	// connection carries the answer, whose time a long wait extends.
 	connection *http.ResponseController
 
+	request   *http.Request        // whose credentials identify the caller
 	principal *principal.Principal // nil until the caller is identified
 	namespace string
 	key       string

@@ -173,8 +173,11 @@ func (a *API) acquire(ctx context.Context, c *call, t Terms, req lease.Request) 
 	}
 	req.Path, req.Principal, req.Owner, req.RequestID = c.path, c.principal.Name, t.OwnerID, t.RequestID
 	req.TTL, req.Wait = ttl, wait
-	g, err := a.Locks.Acquire(ctx, c.received, req)
-	if req.Unbroken {
+	var g lease.Grant
+	if !req.Unbroken {
+		g, err = a.Locks.Acquire(ctx, c.received, req)
+	} else {
+		g, err = a.acquirePermitted(ctx, c, req)
 		if late := c.answerWithin(answerTimeout); late != nil {
 			return nil, errors.Join(late, err)
 		}
