@@ -5,8 +5,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -33,35 +31,14 @@ func runFirst(cmd *exec.Cmd, signals <-chan os.Signal) (status int, err error) {
 		return 0, startError(err)
 	}
 	defer reclaim(terminal)
-	ended := make(chan error, 1)
-	go func() {
-		// Not cmd.Wait: another wait for any child would take the status from it.
-		wait, err := waitFor(cmd.Process.Pid)
-		status = wait.ExitStatus()
-		if wait.Signaled() {
-			status = statusSignalled + int(wait.Signal())
-		}
-		ended <- err
-	}()
+	ended := make(chan end, 1)
+	go func() { ended <- waitForAll(cmd) }()
 	for {
 		select {
-		case err := <-ended:
-			return status, err
+		case e := <-ended:
+			return e.status, e.err
 		case received := <-signals:
 			group(cmd.Process.Pid).send(received)
-		}
-	}
-}
-
-// waitFor waits for children until the one with that process id has ended.
-func waitFor(pid int) (status syscall.WaitStatus, err error) {
-	for {
-		ended, err := syscall.Wait4(-1, &status, 0, nil)
-		switch {
-		case ended == pid:
-			return status, nil
-		case err != nil && !errors.Is(err, syscall.EINTR):
-			return status, internal(fmt.Errorf("wait for the command: %w", err))
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/guardian"
@@ -40,29 +39,29 @@ func (s *supervisor) run() error {
 	if err != nil {
 		return errors.Join(err, s.release())
 	}
-	err = s.await(ended)
+	status, err := s.await(ended)
 	s.group().end()
 	s.killFirst(0)
 	reclaim(s.terminal)
 	if lost := s.hold.Err(); lost != nil {
 		_ = s.release() // its error is the loss
-		return &statusError{statusLost, fmt.Errorf("%w; the command ended with status %d", lost, statusOf(err, s.cmd))}
+		return &statusError{statusLost, fmt.Errorf("%w; the command ended with status %d", lost, status)}
 	}
 	if released := s.release(); released != nil {
 		return released
 	}
-	if status := statusOf(err, s.cmd); status != 0 {
+	if status != 0 {
 		return &statusError{status: status}
 	}
 	return err
 }
 
-// start starts the command. Its result is delivered on the channel.
-func (s *supervisor) start() (ended <-chan error, err error) {
+// start starts the command. Its end is delivered on the channel.
+func (s *supervisor) start() (ended <-chan end, err error) {
 	s.killFirst(guardian.Unknown) // the group exists a moment before it is known
 	s.terminal = foregroundOf(s.cmd.Stdin)
 	prepare(s.cmd, s.terminal)
-	started, known, results := make(chan error), make(chan struct{}), make(chan error, 1)
+	started, known, ends := make(chan error), make(chan struct{}), make(chan end, 1)
 	go func() {
 		// Linux sends the signal for the death of the parent when this thread ends.
 		runtime.LockOSThread()
@@ -71,7 +70,7 @@ func (s *supervisor) start() (ended <-chan error, err error) {
 		started <- err
 		if err == nil {
 			<-known // a process that was waited for does not name its group
-			results <- s.cmd.Wait()
+			ends <- waitForAll(s.cmd)
 		}
 	}()
 	if err := <-started; err != nil {
@@ -80,7 +79,7 @@ func (s *supervisor) start() (ended <-chan error, err error) {
 	}
 	s.killFirst(s.cmd.Process.Pid)
 	close(known)
-	return results, nil
+	return ends, nil
 }
 
 // killFirst has the guardian kill a process group before it closes the session. Without the guardian's answer, the command runs
@@ -102,13 +101,13 @@ func (s *supervisor) killFirst(group int) {
 const guardTimeout = time.Second
 
 // await waits for the end of the command. When the hold is lost, it ends the command.
-func (s *supervisor) await(ended <-chan error) error {
+func (s *supervisor) await(ended <-chan end) (status int, err error) {
 	done := s.hold.Done()
 	var kill <-chan time.Time
 	for {
 		select {
-		case err := <-ended:
-			return err
+		case e := <-ended:
+			return e.status, e.err
 		case received := <-s.signals:
 			s.group().send(received)
 		case <-done:
@@ -160,18 +159,6 @@ func graceOf(now, proof time.Time, timeout time.Duration) time.Duration {
 		grace = min(grace, proof.Round(0).Add(timeout-timeout/8).Sub(now.Round(0)))
 	}
 	return max(grace, 0)
-}
-
-// statusOf returns the exit status of a command that has ended with err, as shells do.
-func statusOf(err error, cmd *exec.Cmd) int {
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return 0
-	}
-	if wait, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
-		return statusSignalled + int(wait.Signal())
-	}
-	return cmd.ProcessState.ExitCode()
 }
 
 // startError returns the error of a command that could not be started, with the status
