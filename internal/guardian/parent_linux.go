@@ -30,7 +30,7 @@ type parent struct {
 // cannot be. If ctx is done while the process lives, watch returns without closing a session.
 //
 // The pidfd alone says that the process has died. The end of the connection does not: a process can close its socket, and
-// a forked one can keep it open.
+// a forked one can keep it open. But a process that has closed its socket can register no session: watch returns if none is left.
 func watch(ctx context.Context, conn *net.UnixConn, dial DialFunc) error {
 	defer func() { _ = conn.Close() }() // nothing depends on it
 	number, death, rest, err := receiveHello(ctx, conn)
@@ -49,18 +49,30 @@ func watch(ctx context.Context, conn *net.UnixConn, dial DialFunc) error {
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("register a process: %w", err)
 	}
+	defer func() { p.killed().close() }()
 	p.serving.Go(func() { p.read(living, rest) })
 
-	err = death.await(ctx)
+	needed, unneeded := context.WithCancel(ctx)
+	unused := make(chan struct{})
+	go func() { // this function waits for it
+		defer close(unused)
+		p.awaitUnused(needed)
+		unneeded()
+	}()
+	err = death.await(needed)
+	unneeded()
 	died()
 	_ = conn.SetDeadline(time.Unix(1, 0)) // ends read; it fails if that has closed the connection
 	p.serving.Wait()
-	if err != nil {
+	<-unused
+	switch {
+	case errors.Is(err, context.Canceled) && ctx.Err() == nil:
+		return nil // the process lives, and has no session here
+	case err != nil:
 		return err
 	}
 	// What the process sent before its death is in the buffer of the socket, whether or not another process has it open.
 	p.drain(living)
-	defer func() { p.killed().close() }()
 	if err := p.Close(p.dial, p.killed().kill); err != nil {
 		return fmt.Errorf("close the sessions of a dead process: %w", err)
 	}
@@ -75,11 +87,26 @@ func (p *parent) read(ctx context.Context, read []byte) {
 			return
 		}
 		n, err := p.conn.Read(buffer)
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+			_ = p.conn.Close() // everything was read; the pidfd remains
+		}
 		if err != nil {
 			return // the sessions remain guarded
 		}
 		read = buffer[:n]
 	}
+}
+
+// awaitUnused waits until the connection has ended and every session is forgotten, so that nothing is to be done after a death. It
+// waits for the end of ctx if a session is not, or if there is a process group to be killed.
+func (p *parent) awaitUnused(ctx context.Context) {
+	p.serving.Wait() // nothing is registered from now on
+	last, all := p.forgotten()
+	if !all || p.killed() != nil {
+		<-ctx.Done()
+		return
+	}
+	pause(ctx, time.Until(last))
 }
 
 // drain handles what was sent before the death, without waiting.

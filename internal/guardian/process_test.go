@@ -103,6 +103,8 @@ func obey(ctx context.Context, g *Guard, command string) error {
 			}
 			<-changed
 		}
+	case "close":
+		return g.Close()
 	case "fork": // a process that inherits the socket and outlives this one
 		socket, err := g.link.conn.File()
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // Variable is the environment variable with the socket of a guardian.
@@ -36,6 +38,14 @@ func Dial(ctx context.Context, socket string) (*Guard, error) {
 	return g, nil
 }
 
+// pauseOfAccept is the pause before another attempt to accept a connection for which there was no descriptor or no memory.
+const pauseOfAccept = 100 * time.Millisecond
+
+// isExhausted reports whether a connection was not accepted for want of descriptors or memory. It waits at the listener.
+func isExhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOBUFS)
+}
+
 // Serve is the guardian of each process that connects to l. When ctx is done, it closes l, closes the sessions of processes that
 // have died, leaves those of others, and returns the error of ctx. report is called with the reason why a session was not closed, or a process
 // not registered.
@@ -46,7 +56,7 @@ func Serve(ctx context.Context, l *net.UnixListener, dial DialFunc, report func(
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // Accept then fails
 	defer stop()
-	for {
+	for exhausted := false; ; {
 		conn, err := l.AcceptUnix()
 		switch {
 		case ctx.Err() != nil:
@@ -54,9 +64,17 @@ func Serve(ctx context.Context, l *net.UnixListener, dial DialFunc, report func(
 				_ = conn.Close() // nothing was written
 			}
 			return ctx.Err()
+		case isExhausted(err):
+			if !exhausted { // once for all attempts until one succeeds
+				report(fmt.Errorf("accept: %w", err))
+			}
+			exhausted = true
+			pause(ctx, pauseOfAccept) // an end would leave every process without a guardian
+			continue
 		case err != nil:
 			return errors.Join(fmt.Errorf("accept: %w", err), l.Close())
 		}
+		exhausted = false
 		parents.Go(func() {
 			if err := watch(bounded, conn, orTCP(dial)); err != nil && !errors.Is(err, context.Canceled) {
 				report(err)

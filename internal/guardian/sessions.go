@@ -60,6 +60,21 @@ func (s *Sessions) alive() (sessions []Session) {
 	return sessions
 }
 
+// forgotten returns the time when the last session is forgotten, and reports whether each one has ended, as the process sees it.
+func (s *Sessions) forgotten() (last time.Time, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, known := range s.byID {
+		if known.forget.IsZero() {
+			return time.Time{}, false
+		}
+		if known.forget.After(last) {
+			last = known.forget
+		}
+	}
+	return last, true
+}
+
 // Close closes the sessions of a process that has died, after kill has returned nil. It gives each up after T/2.
 func (s *Sessions) Close(dial DialFunc, kill func(ctx context.Context) error) error {
 	died := time.Now()
