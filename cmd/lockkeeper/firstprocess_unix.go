@@ -27,10 +27,10 @@ func runFirst(cmd *exec.Cmd, signals <-chan os.Signal) (status int, err error) {
 	if terminal != nil {
 		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(terminal.Fd())
 	}
+	defer reclaim(terminal) // also from a child whose program is not executed
 	if err := cmd.Start(); err != nil {
 		return 0, startError(err)
 	}
-	defer reclaim(terminal)
 	ended := make(chan end, 1)
 	go func() { ended <- waitForAll(cmd) }()
 	for {

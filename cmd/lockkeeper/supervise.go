@@ -75,6 +75,7 @@ func (s *supervisor) start() (ended <-chan end, err error) {
 	}()
 	if err := <-started; err != nil {
 		s.killFirst(0)
+		reclaim(s.terminal) // a child whose program is not executed has taken the terminal
 		return nil, startError(err)
 	}
 	s.killFirst(s.cmd.Process.Pid)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -65,4 +66,19 @@ func TestInterruptAtTerminalReachesCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, statusOK, p.status())
 	require.Contains(t, p.stdout.String(), "status 9\n")
+}
+
+// The system executes no script without a first line that names its interpreter. The child has taken the terminal by then.
+func TestTerminalIsGivenBackIfTheCommandCannotBeExecuted(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(script, []byte("echo ran\n"), 0o700))
+	for _, command := range []string{"run --lock /ledger", "guard"} {
+		p, keyboard := atTerminal(t, "$LOCKKEEPER "+command+" -- "+script+"; echo status $?; read x; echo got $x")
+		p.awaitOutput("status 126\n")
+		_, err := io.WriteString(keyboard, "one\n")
+		require.NoError(t, err)
+		require.Equal(t, statusOK, p.status())
+		require.Contains(t, p.stdout.String(), "got one\n", command)
+	}
 }
