@@ -32,9 +32,10 @@ func (e *Ensemble) lead(s *Server) {
 		}
 		other.zxid, other.serving = e.zxid, true
 	}
-	// It knows all sessions, but not when each was last heard.
+	// It knows all sessions, but not when each was last heard, nor the timeouts of later
+	// handshakes: only that of the first is in a transaction.
 	for _, ses := range e.sessions {
-		e.touch(ses, now)
+		e.touch(ses, ses.firstTimeout, now)
 	}
 	e.wake()
 }

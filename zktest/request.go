@@ -80,7 +80,7 @@ func (c *conn) handle(item inbound, r *request, eff *effects) error {
 		return errors.New("handle request: the handshake has not been answered")
 	}
 	if c.session != nil {
-		c.server.heard(c.session)
+		c.server.heard(c)
 	}
 	if item.bad != nil {
 		return item.bad

@@ -25,7 +25,7 @@ func newServer(e *Ensemble, id int) *Server {
 func (s *Server) reset() {
 	s.data, s.children = newWatchTable(), newWatchTable()
 	s.conns, s.waiting = make(map[*conn]struct{}), make(map[*conn]struct{})
-	s.touched = make(map[int64]struct{})
+	s.touched = make(map[int64]time.Duration)
 	s.pending = nil
 	s.total = traffic{}
 }

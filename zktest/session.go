@@ -22,9 +22,9 @@ import (
 // A Session describes a session.
 type Session struct {
 	ID       int64
-	Timeout  time.Duration
-	Server   int  // where it attached last, by its id
-	Attached bool // it has a connection now
+	Timeout  time.Duration // as negotiated when it attached last
+	Server   int           // where it attached last, by its id
+	Attached bool          // it has a connection now
 }
 
 // createSession is the request of a handshake for a new session.
@@ -34,6 +34,7 @@ type createSession struct{ timeout time.Duration }
 type attach struct {
 	id       int64
 	password []byte
+	timeout  time.Duration
 }
 
 // phase makes sessions expire 1/phase of a tick after the instants at which the leader
@@ -46,20 +47,21 @@ func (e *Ensemble) ticks(now time.Time) int64 {
 	return int64((now.Sub(e.began) - e.opts.Tick/phase) / e.opts.Tick)
 }
 
-// touch postpones the expiry of a session by its timeout, and up to a tick more.
-func (e *Ensemble) touch(ses *session, now time.Time) {
-	ses.expires = e.ticks(now.Add(ses.timeout)) + 1
+// touch makes a session expire after the timeout, and up to a tick more: also earlier than it
+// would have, after a handshake that asked for less.
+func (e *Ensemble) touch(ses *session, timeout time.Duration, now time.Time) {
+	ses.expires = e.ticks(now.Add(timeout)) + 1
 }
 
-// heard records that this server has received a frame of a session. Only the leader can
-// renew the session; another server reports it at the leader's next ping.
-func (s *Server) heard(ses *session) {
+// heard records that this server has received a frame of the connection's session. Only the
+// leader can renew the session; another server reports it at the leader's next ping.
+func (s *Server) heard(c *conn) {
 	if s == s.ensemble.leader {
-		s.ensemble.touch(ses, time.Now())
+		s.ensemble.touch(c.session, c.timeout, time.Now())
 		return
 	}
 	if !s.replaced {
-		s.touched[ses.id] = struct{}{}
+		s.touched[c.session.id] = c.timeout
 	}
 }
 
@@ -121,9 +123,9 @@ func (e *Ensemble) ping(now time.Time) {
 		if s == e.leader || !s.connected() {
 			continue
 		}
-		for id := range s.touched {
+		for id, timeout := range s.touched {
 			if ses := e.sessions[id]; ses != nil {
-				e.touch(ses, now)
+				e.touch(ses, timeout, now)
 			}
 		}
 		clear(s.touched)
@@ -192,15 +194,16 @@ func (c *conn) handshake(r *request, req wire.ConnectRequest) error {
 		return fmt.Errorf("handshake: client has seen zxid 0x%x, and this server's last is 0x%x", req.LastZxid, s.zxid)
 	}
 	r.op, r.quorum = wire.OpCreateSession, true
+	c.timeout = e.negotiate(req.Timeout)
 	if req.Session == 0 || e.opts.Personality == Keeper {
-		r.body = createSession{timeout: e.negotiate(req.Timeout)}
+		r.body = createSession{timeout: c.timeout}
 	} else {
 		for other := range s.conns {
 			if other != c && other.session != nil && other.session.id == req.Session {
 				other.finish(errors.New("client has reconnected"))
 			}
 		}
-		r.body = attach{id: req.Session, password: req.Password}
+		r.body = attach{id: req.Session, password: req.Password, timeout: c.timeout}
 	}
 	c.submit(r)
 	return nil
@@ -217,14 +220,15 @@ func (e *Ensemble) newID(s *Server) int64 {
 // openSession decides on a new session.
 func (e *Ensemble) openSession(r *request, timeout time.Duration) {
 	ses := &session{
-		id:       e.newID(r.conn.server),
-		password: make([]byte, 16),
-		timeout:  timeout,
-		server:   r.conn.server,
+		id:           e.newID(r.conn.server),
+		password:     make([]byte, 16),
+		firstTimeout: timeout,
+		timeout:      timeout,
+		server:       r.conn.server,
 	}
 	_, _ = rand.Read(ses.password) // never fails
 	e.sessions[ses.id] = ses
-	e.touch(ses, time.Now())
+	e.touch(ses, timeout, time.Now())
 	r.session = ses
 	e.zxid++
 	en := entry{}
@@ -242,9 +246,9 @@ func (e *Ensemble) attachSession(r *request, a attach) {
 	if ses == nil || !bytes.Equal(ses.password, a.password) {
 		return // r.session stays nil: the session has ended, or the password is wrong
 	}
-	ses.server = r.conn.server
+	ses.server, ses.timeout = r.conn.server, a.timeout
 	r.session = ses
-	e.touch(ses, time.Now())
+	e.touch(ses, a.timeout, time.Now())
 }
 
 // answerHandshake answers a handshake, and ends the connection if it has no session.
@@ -252,7 +256,7 @@ func (c *conn) answerHandshake(r *request) {
 	ses := r.session
 	reply := wire.ConnectReply{Password: make([]byte, 16), KnowsReadOnly: c.knowsReadOnly}
 	if ses != nil {
-		reply.Timeout = int32(ses.timeout / time.Millisecond) //nolint:gosec // below 20 ticks
+		reply.Timeout = int32(c.timeout / time.Millisecond) //nolint:gosec // below 20 ticks
 		reply.Session, reply.Password = ses.id, ses.password
 		c.session = ses
 		ses.conn = c

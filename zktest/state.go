@@ -82,9 +82,9 @@ type Server struct {
 	next           int64 // the index of the log's entry that it applies next
 	data           *watchTable
 	children       *watchTable
-	conns          map[*conn]struct{} // that it serves
-	pending        []*request         // waiting for the leader
-	touched        map[int64]struct{} // sessions heard since the leader's last ping
+	conns          map[*conn]struct{}      // that it serves
+	pending        []*request              // waiting for the leader
+	touched        map[int64]time.Duration // sessions heard since the leader's last ping, with their timeouts
 	// remembered are the sessions that a replaced leader still considers alive.
 	remembered map[int64]*session
 	waiting    map[*conn]struct{} // with unanswered requests
@@ -112,6 +112,7 @@ type conn struct {
 
 	// Guarded by the ensemble's mu.
 	session       *session        // nil before the handshake
+	timeout       time.Duration   // of the session, as the handshake negotiated it
 	sawHandshake  bool            // the first frame has arrived
 	knowsReadOnly bool            // the client knows of read-only servers
 	unanswered    bool            // no request is carried out, since the server hung when it was made
@@ -139,12 +140,13 @@ type inbound struct {
 // A session is a client's session, as the leader knows it. It is guarded by the
 // ensemble's mu.
 type session struct {
-	id       int64
-	password []byte
-	timeout  time.Duration
-	server   *Server // where it attached last; requests through any other server are rejected
-	conn     *conn   // nil while it is detached
-	expires  int64   // the tick at whose beginning it expires
+	id           int64
+	password     []byte
+	firstTimeout time.Duration // timeout that its first handshake negotiated
+	timeout      time.Duration // timeout that its last handshake negotiated
+	server       *Server       // where it attached last; requests through any other server are rejected
+	conn         *conn         // nil while it is detached
+	expires      int64         // the tick at whose beginning it expires
 }
 
 // A request is a client's request, until it is answered. A connection's requests are

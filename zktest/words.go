@@ -185,7 +185,7 @@ func (s *Server) cons() string {
 		line := c.summary()
 		if c.session != nil {
 			line = fmt.Sprintf("%s,sid=0x%x,lop=NA,est=0,to=%d,lcxid=0x0,lzxid=0x%x,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0)",
-				strings.TrimSuffix(line, ")"), uint64(c.session.id), c.session.timeout.Milliseconds(), s.zxid) //nolint:gosec // as ZooKeeper prints it
+				strings.TrimSuffix(line, ")"), uint64(c.session.id), c.timeout.Milliseconds(), s.zxid) //nolint:gosec // as ZooKeeper prints it
 		}
 		fmt.Fprintf(&b, " %s\n", line)
 	}

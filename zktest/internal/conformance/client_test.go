@@ -38,9 +38,12 @@ func (p *client) connect(timeout int32) {
 }
 
 // attach attaches to the session of another client, which loses it.
-func (p *client) attach(other *client) {
+func (p *client) attach(other *client) { p.attachFor(other, sessionTimeout) }
+
+// attachFor is attach with another session timeout, in milliseconds.
+func (p *client) attachFor(other *client, timeout int32) {
 	p.handshake(wire.ConnectRequest{
-		Timeout: sessionTimeout, Session: other.session, Password: other.password, KnowsReadOnly: true, LastZxid: p.run.lastZxid,
+		Timeout: timeout, Session: other.session, Password: other.password, KnowsReadOnly: true, LastZxid: p.run.lastZxid,
 	})
 	if p.session != 0 {
 		other.sessionClosed = true // p closes it now

@@ -32,6 +32,27 @@ var sessions = []scenario{
 		c := s.session("c")
 		c.do(children(root))
 	}},
+	{"attaching to a session negotiates its timeout again", func(s *run) {
+		last := s.session("a")
+		for i, asked := range []int32{5000, s.maxTimeout + 1, math.MinInt32, 0, s.minTimeout + 1, sessionTimeout} {
+			p := s.dial(fmt.Sprint("p", i))
+			p.attachFor(last, asked)
+			last = p
+		}
+		last.do(exists(root))
+	}},
+	{"attaching with a shorter timeout makes the session expire earlier", func(s *run) {
+		b, a := s.session("b"), s.dial("a")
+		a.connect(s.maxTimeout)
+		a.do(create("/probe/e", wire.Ephemeral))
+		b.do(getW("/probe/e"))
+		successor := s.dial("successor")
+		successor.noPings = true
+		successor.attachFor(a, 1000)
+		b.awaitEvents(1)
+		successor.awaitEnd()
+		successor.sessionClosed = true
+	}},
 	{"attaching to a session elsewhere ends its old connection", func(s *run) {
 		a := s.session("a")
 		b := s.session("b")
