@@ -4,6 +4,7 @@ package zktest_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -44,4 +45,22 @@ func TestAwaitReturnsWithTheTransactionThatQueuesTheContender(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "zktest: wait for 1 contenders at /locks/a")
 	})
+}
+
+// Each transaction wakes Await, so that a cost that grows with the children would be quadratic in
+// the number of contenders that join.
+func TestAwaitAllocatesTheSameForAnyNumberOfContenders(t *testing.T) {
+	e := inMemory(t, zktest.Options{})
+	allocations := func(n int) float64 {
+		path := fmt.Sprint("/locks/", n)
+		for i := range n {
+			require.NoError(t, e.Create(fmt.Sprint(path, "/", i), nil))
+		}
+		return testing.AllocsPerRun(100, func() {
+			if err := e.Await(t.Context(), path, n); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	require.InDelta(t, allocations(300), allocations(3000), 1)
 }

@@ -40,8 +40,8 @@ func (e *Ensemble) Followers(ctx context.Context) ([]*Server, error) {
 // missing node has none. The first contender is the holder, so that one client waits for the lock when there are two.
 func (e *Ensemble) Await(ctx context.Context, path string, n int) error {
 	return e.wait(ctx, fmt.Sprintf("%d contenders at %s", n, path), func() bool {
-		names, _, _ := e.latest().tree.Children(path, super)
-		return len(names) == n
+		stat, _ := e.latest().tree.Exists(path) // the zero Stat of a missing node has no children
+		return int(stat.NumChildren) == n
 	})
 }
 
