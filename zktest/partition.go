@@ -14,8 +14,10 @@ import (
 // from its own data, while the leader expires the sessions of its clients; writes of its
 // clients wait. An isolated leader continues to answer pings, reads and syncs as if it led,
 // and the writes of its clients are never carried out, while the other servers elect
-// another leader if they are a majority. After the SyncLimit the server disconnects its
-// clients and stops serving. In an ensemble of one Isolate has no effect.
+// another leader if they are a majority. If they are not, the leader expires the sessions that
+// it does not hear, and these end once it reaches a majority again, unless it has stopped
+// leading. After the SyncLimit the server disconnects its clients and stops serving. In an
+// ensemble of one Isolate has no effect.
 func (s *Server) Isolate(context.Context) error {
 	s.impede(func() { s.partition = fromPeers })
 	return nil

@@ -35,6 +35,7 @@ func (e *Ensemble) lead(s *Server) {
 	// It knows all sessions, but not when each was last heard, nor the timeouts of later
 	// handshakes: only that of the first is in a transaction.
 	for _, ses := range e.sessions {
+		ses.closing = false // the end that another leader could not commit is lost
 		e.touch(ses, ses.firstTimeout, now)
 	}
 	e.wake()
@@ -42,6 +43,12 @@ func (e *Ensemble) lead(s *Server) {
 
 // connected reports whether the server can be part of a quorum.
 func (s *Server) connected() bool { return s.running && !s.isolated }
+
+// reachesLeader reports whether the server is the leader, or exchanges messages with it.
+func (s *Server) reachesLeader() bool {
+	leader := s.ensemble.leader
+	return leader != nil && (s == leader || s.connected() && leader.connected())
+}
 
 // quorum reports whether there is a leader and it can commit.
 func (e *Ensemble) quorum() bool {
@@ -142,6 +149,7 @@ func (e *Ensemble) checkQuorum() {
 		return
 	}
 	e.cancelStepDown()
+	e.leader.forward() // its own requests, and the ends of sessions, are earlier than what arrives from now on
 	for _, s := range e.servers {
 		if s.connected() {
 			s.serving = true

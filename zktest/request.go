@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,6 +113,9 @@ func (c *conn) handle(item inbound, r *request, eff *effects) error {
 			return nil
 		}
 	}
+	if c.session != nil && c.session.closing && c.server == c.server.ensemble.leader {
+		return nil // ZooKeeper's leader drops the request of a session that it cannot renew
+	}
 	c.submit(r)
 	return nil
 }
@@ -127,16 +131,46 @@ func (c *conn) submit(r *request) {
 	c.answerReady()
 }
 
-// propose passes a request to the leader, or queues it while the leader cannot be reached.
+// propose passes a request to the leader, or queues it while the leader cannot be reached or
+// cannot commit it.
 func (s *Server) propose(r *request) {
 	e := s.ensemble
 	switch {
 	case s.replaced && s.decideAlone(r):
-	case s.isolated, !e.quorum():
-		s.pending = append(s.pending, r)
-	default:
+	case s.reachesLeader() && (e.quorum() || s.needsNoQuorum(r)):
 		e.decide(r)
+	default:
+		r.proposed = r.proposed || s.reachesLeader() && r.owned()
+		s.pending = append(s.pending, r)
 	}
+}
+
+// needsNoQuorum reports whether the leader decides a request of this server without its quorum:
+// it attaches a session, and answers the sync of its own client as a read, and that of a
+// follower's unless a transaction waits.
+func (s *Server) needsNoQuorum(r *request) bool {
+	switch r.body.(type) {
+	case attach:
+		return true
+	case wire.Sync:
+		return s == s.ensemble.leader || !s.ensemble.outstanding()
+	}
+	return false
+}
+
+// owned reports whether a request came through the server where its session attached last.
+func (r *request) owned() bool {
+	return r.conn != nil && r.conn.session != nil && r.conn.session.server == r.conn.server
+}
+
+// outstanding reports whether a transaction waits for the leader's quorum.
+func (e *Ensemble) outstanding() bool {
+	for _, s := range e.servers {
+		if s.reachesLeader() && slices.ContainsFunc(s.pending, func(r *request) bool { return r.op != wire.OpSync }) {
+			return true
+		}
+	}
+	return false
 }
 
 // decideAlone reports whether an isolated leader that does not know that it was replaced has
@@ -163,7 +197,9 @@ func (s *Server) forward() {
 	s.pending = nil
 	for _, r := range pending {
 		s.propose(r)
-		r.conn.answerReady()
+		if r.conn != nil { // not the leader's own
+			r.conn.answerReady()
+		}
 	}
 }
 
@@ -179,12 +215,17 @@ func (e *Ensemble) decide(r *request) {
 	case wire.Sync:
 		r.decided, r.zxid = true, e.zxid
 		return
+	case expiry:
+		if e.sessions[body.of.id] == body.of { // its client has not closed it in the meantime
+			e.endSession(body.of, true)
+		}
+		return
 	}
 	ses := r.conn.session
 	switch {
 	case e.sessions[ses.id] != ses:
 		r.refuse(wire.SessionExpired)
-	case ses.server != r.conn.server:
+	case !r.proposed && !r.owned():
 		r.conn.finish(errors.New("session has moved to another server"))
 	case r.op == wire.OpCloseSession:
 		r.decided = true // before it is carried out, because applying it answers it

@@ -37,6 +37,9 @@ type attach struct {
 	timeout  time.Duration
 }
 
+// expiry is the leader's own request to end a session that has expired.
+type expiry struct{ of *session }
+
 // phase makes sessions expire 1/phase of a tick after the instants at which the leader
 // pings its followers. On real servers the offset is arbitrary: with this one, a session
 // that was heard just before a ping expires as early as possible.
@@ -48,9 +51,11 @@ func (e *Ensemble) ticks(now time.Time) int64 {
 }
 
 // touch makes a session expire after the timeout, and up to a tick more: also earlier than it
-// would have, after a handshake that asked for less.
+// would have, after a handshake that asked for less. A session that is closing stays so.
 func (e *Ensemble) touch(ses *session, timeout time.Duration, now time.Time) {
-	ses.expires = e.ticks(now.Add(timeout)) + 1
+	if !ses.closing {
+		ses.expires = e.ticks(now.Add(timeout)) + 1
+	}
 }
 
 // heard records that this server has received a frame of the connection's session. Only the
@@ -107,12 +112,12 @@ func (e *Ensemble) closeSilent(now time.Time) {
 	}
 }
 
-// ifLeading calls do under mu if there is a leader with a quorum. The caller does not
-// hold mu.
+// ifLeading calls do under mu if there is a leader, with a quorum or without one. The clock of
+// one that is paused stands still. The caller does not hold mu.
 func (e *Ensemble) ifLeading(do func(now time.Time)) {
 	e.mu.Lock()
 	defer e.unlock()
-	if !e.closed && e.quorum() && !e.leader.paused { // one that is alone is not isolated by its pause
+	if !e.closed && e.leader != nil && !e.leader.paused {
 		do(time.Now())
 	}
 }
@@ -120,7 +125,7 @@ func (e *Ensemble) ifLeading(do func(now time.Time)) {
 // ping renews the sessions that the followers have heard since the last ping.
 func (e *Ensemble) ping(now time.Time) {
 	for _, s := range e.servers {
-		if s == e.leader || !s.connected() {
+		if s == e.leader || !s.reachesLeader() {
 			continue
 		}
 		for id, timeout := range s.touched {
@@ -133,20 +138,22 @@ func (e *Ensemble) ping(now time.Time) {
 }
 
 // expire ends the sessions whose time has come, and checks the containers once every
-// ContainerInterval.
+// ContainerInterval. Without a quorum nothing can be committed: a session whose time has come
+// is then closing, which no touch changes, and ends once this leader has its quorum again.
 func (e *Ensemble) expire(now time.Time) {
-	due := e.ticks(now)
-	var expired []int64
-	for id, ses := range e.sessions {
-		if ses.expires <= due {
-			expired = append(expired, id)
+	due, quorum := e.ticks(now), e.quorum()
+	var expired []*session
+	for _, ses := range e.sessions {
+		if ses.expires <= due && (quorum || !ses.closing) {
+			expired = append(expired, ses)
 		}
 	}
-	slices.Sort(expired)
-	for _, id := range expired {
-		e.endSession(e.sessions[id], true)
+	slices.SortFunc(expired, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
+	for _, ses := range expired {
+		ses.closing = true
+		e.leader.propose(&request{body: expiry{ses}})
 	}
-	if now.Sub(e.checked) >= e.opts.ContainerInterval {
+	if quorum && now.Sub(e.checked) >= e.opts.ContainerInterval {
 		e.checked = now
 		e.checkContainers(now)
 	}
@@ -243,8 +250,8 @@ func (e *Ensemble) openSession(r *request, timeout time.Duration) {
 func (e *Ensemble) attachSession(r *request, a attach) {
 	r.zxid, r.decided = 0, true
 	ses := e.sessions[a.id]
-	if ses == nil || !bytes.Equal(ses.password, a.password) {
-		return // r.session stays nil: the session has ended, or the password is wrong
+	if ses == nil || ses.closing || !bytes.Equal(ses.password, a.password) {
+		return // r.session stays nil: the session has ended or expired, or the password is wrong
 	}
 	ses.server, ses.timeout = r.conn.server, a.timeout
 	r.session = ses

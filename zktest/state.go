@@ -147,6 +147,7 @@ type session struct {
 	server       *Server       // where it attached last; requests through any other server are rejected
 	conn         *conn         // nil while it is detached
 	expires      int64         // the tick at whose beginning it expires
+	closing      bool          // it has expired, and its end waits for the leader's quorum
 }
 
 // A request is a client's request, until it is answered. A connection's requests are
@@ -159,6 +160,7 @@ type request struct {
 	size       int             // of its frame, without the length
 	identities []tree.Identity // with which it is carried out
 	quorum     bool            // the leader decides it
+	proposed   bool            // it waits for the leader's quorum, and the session may move in the meantime
 	decided    bool
 	zxid       int64 // of the transaction that must have been applied before it is answered
 	outcome    tree.Outcome
