@@ -73,8 +73,8 @@ type Client struct {
 	closing context.Context // done once Close is called
 	close   context.CancelFunc
 
-	mu     sync.Mutex // guards what follows
-	holds  map[*Hold]struct{}
+	mu    sync.Mutex // guards what follows
+	holds map[*Hold]struct{}
 }
 
 // New returns a client of the service at a URL, or at the URLs of several replicas, separated by commas. It sends no request.
