@@ -65,12 +65,18 @@ func Refusal(err error) error {
 	return err
 }
 
-// failure returns the status of a call whose guard could not decide.
-func failure(err error) error {
+// failure returns the status of a call whose guard could not decide. delivered reports whether the handler has received a
+// message: gRPC may repeat a call that ends with UNAVAILABLE, all its messages included, and the handler would receive that
+// message a second time.
+func failure(err error, delivered bool) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()
 	}
-	return refusal(codes.Unavailable, unchecked, "the guard could not check the fencing token; the handler did not run", nil)
+	if delivered {
+		return refusal(codes.Aborted, unchecked,
+			"the guard could not check the fencing token of a message; earlier messages of the stream were delivered", nil)
+	}
+	return refusal(codes.Unavailable, unchecked, "the guard could not check the fencing token; nothing was delivered to the handler", nil)
 }
 
 func refusal(code codes.Code, reason, message string, fields map[string]string) error {

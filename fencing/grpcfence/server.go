@@ -45,8 +45,8 @@ type ServerOptions struct {
 	// Guard.
 	Resource func(fullMethod string, message any) string
 
-	// Failed is called with the guard's error when a call is answered with UNAVAILABLE, because the status does not disclose
-	// the error. Default: the error is dropped.
+	// Failed is called with the guard's error when the guard could not decide, because the status does not disclose the
+	// error. Default: the error is dropped.
 	Failed func(fullMethod string, err error)
 }
 
@@ -88,7 +88,7 @@ func (s *Server) Unary(
 	if err != nil {
 		return nil, Refusal(err)
 	}
-	if err := s.admit(ctx, info.FullMethod, request); err != nil {
+	if err := s.admit(ctx, info.FullMethod, request, false); err != nil {
 		return nil, err
 	}
 	reply, err := handler(ctx, request)
@@ -108,8 +108,8 @@ func (s *Server) Stream(
 	if err != nil {
 		return Refusal(err)
 	}
-	guarded := &serverStream{ServerStream: stream, ctx: ctx, admit: func(message any) error {
-		return s.admit(ctx, info.FullMethod, message)
+	guarded := &serverStream{ServerStream: stream, ctx: ctx, admit: func(message any, delivered bool) error {
+		return s.admit(ctx, info.FullMethod, message, delivered)
 	}}
 	err = handler(service, guarded)
 	if refused := guarded.verdict(); refused != nil {
@@ -122,8 +122,9 @@ func (s *Server) requires(method string) bool {
 	return s.opts.Requires == nil || s.opts.Requires(method)
 }
 
-// admit returns nil, the status of the guard's refusal, or of its failure.
-func (s *Server) admit(ctx context.Context, method string, message any) error {
+// admit returns nil, the status of the guard's refusal, or of its failure. delivered reports whether the handler has received
+// an earlier message of the call.
+func (s *Server) admit(ctx context.Context, method string, message any, delivered bool) error {
 	if s.opts.Guard == nil {
 		return nil
 	}
@@ -139,7 +140,7 @@ func (s *Server) admit(ctx context.Context, method string, message any) error {
 	if s.opts.Failed != nil {
 		s.opts.Failed(method, err)
 	}
-	return failure(err)
+	return failure(err, delivered)
 }
 
 // incoming returns ctx with the token and the history of its call.
@@ -155,10 +156,12 @@ func incoming(ctx context.Context) (context.Context, error) {
 type serverStream struct {
 	grpc.ServerStream
 	ctx   context.Context
-	admit func(message any) error
+	admit func(message any, delivered bool) error
 
-	mu      sync.Mutex
-	refused error // guarded by mu: a handler may receive in a goroutine that outlives it
+	// mu guards the fields below: a handler may receive in a goroutine that outlives it.
+	mu        sync.Mutex
+	refused   error
+	delivered bool // the handler has received a message
 }
 
 func (s *serverStream) Context() context.Context { return s.ctx }
@@ -170,12 +173,13 @@ func (s *serverStream) RecvMsg(message any) error {
 	if err := s.ServerStream.RecvMsg(message); err != nil {
 		return err
 	}
-	err := s.admit(message)
-	if err != nil {
-		s.mu.Lock()
-		s.refused = err
-		s.mu.Unlock()
-	}
+	s.mu.Lock()
+	delivered := s.delivered
+	s.mu.Unlock()
+	err := s.admit(message, delivered)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused, s.delivered = err, delivered || err == nil
 	return err
 }
 

@@ -248,6 +248,58 @@ func TestGuardIsCalledForEachMessageOfStream(t *testing.T) {
 	}
 }
 
+// retrying makes gRPC repeat a stream that ends with UNAVAILABLE before the server has sent anything.
+const retrying = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s",
+	"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+
+func TestStreamWhoseGuardFailsAfterDeliveredMessageIsNotRepeated(t *testing.T) {
+	down := errors.New("down")
+	for fails, c := range map[int]struct { // at which message of the first attempt
+		code    codes.Code
+		text    string
+		handled []string
+	}{
+		1: {codes.OK, "", []string{"a", "b", "c"}},
+		2: {codes.Aborted, "earlier messages of the stream were delivered", []string{"a"}},
+		3: {codes.Aborted, "earlier messages of the stream were delivered", []string{"a", "b"}},
+	} {
+		var (
+			questions []question
+			failed    error
+			handled   []string
+		)
+		service := &ledger{putAll: func(stream grpc.ServerStream) error {
+			for {
+				message, err := received(stream)
+				switch {
+				case errors.Is(err, io.EOF):
+					return stream.SendMsg(&wrapperspb.BytesValue{})
+				case err != nil:
+					return err
+				}
+				handled = append(handled, string(message))
+			}
+		}}
+		answer := func() error {
+			if len(questions) == fails {
+				return down
+			}
+			return nil
+		}
+		opts := append([]grpc.DialOption{grpc.WithDefaultServiceConfig(retrying)}, intercepted...)
+		conn := connected(t, service, newServer(t, guarding(&questions, answer, &failed)), opts...)
+		err := send(fencing.WithToken(t.Context(), 7), conn,
+			wrapperspb.Bytes([]byte("a")), wrapperspb.Bytes([]byte("b")), wrapperspb.Bytes([]byte("c")))
+		require.Equal(t, c.handled, handled, "fails at %d: no message is delivered twice", fails)
+		require.Equal(t, c.code, status.Code(err), err)
+		require.Equal(t, down, failed)
+		if err != nil {
+			require.ErrorContains(t, err, c.text)
+			require.Equal(t, "FENCING_TOKEN_NOT_CHECKED", info(t, err, c.code).GetReason())
+		}
+	}
+}
+
 func TestNewServerRequiresGuardWithResource(t *testing.T) {
 	admits := grpcfence.GuardFunc(func(context.Context, string, fencing.Token) error { return nil })
 	resource := func(string, any) string { return "ledger" }
