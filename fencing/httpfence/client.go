@@ -41,7 +41,7 @@ type Transport struct {
 	Token func(r *http.Request) fencing.Token
 
 	// History returns the id of the history in which the token of r was granted, or the empty string to send none. Default:
-	// the id of r's context, see fencing.WithHistory.
+	// the id of r's context, see fencing.WithHistory, which belongs to the token of the context: none if Token is set.
 	History func(r *http.Request) string
 
 	// RefusalIsError makes RoundTrip return an error, in place of the response, if the server refused the token: a
@@ -52,7 +52,8 @@ type Transport struct {
 
 // RoundTrip sends r with its token. It sends a request without a token unchanged, and a server that requires one answers
 // 428; if there is no token to replace it, a header that the caller set remains. A negative token is an error that wraps
-// [fencing.ErrInvalid], and an invalid history id is an error, too; nothing is sent in these cases.
+// [fencing.ErrInvalid], and an invalid history id is an error, too; nothing is sent in these cases. A token replaces both
+// headers of the caller: the one of the history is removed if there is no history to send.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent, err := t.prepared(r)
 	if err != nil {
@@ -86,7 +87,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t *Transport) prepared(r *http.Request) (*http.Request, error) {
 	token, history := fencing.TokenFromContext(r.Context()), fencing.HistoryFromContext(r.Context())
 	if t.Token != nil {
-		token = t.Token(r)
+		// The history of the context is the history of the context's token: with another one, it could admit a token that
+		// the server should refuse, or become the history of a resource that has none.
+		token, history = t.Token(r), ""
 	}
 	if t.History != nil {
 		history = t.History(r)
@@ -111,6 +114,7 @@ func (t *Transport) prepared(r *http.Request) (*http.Request, error) {
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set(Header, token.String())
+	r.Header.Del(HistoryHeader) // of the token that the caller set, if any
 	if history != "" {
 		if err := fencing.CheckHistory(history); err != nil {
 			return nil, err

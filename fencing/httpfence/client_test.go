@@ -221,6 +221,33 @@ func TestRefusalIsErrorMakesRefusalHistoryError(t *testing.T) {
 	require.Nil(t, sent)
 }
 
+func TestTokenIsNotSentWithHistoryOfAnotherToken(t *testing.T) {
+	own := func(*http.Request) fencing.Token { return 5 }
+	of := func(id string) func(*http.Request) string { return func(*http.Request) string { return id } }
+	for name, c := range map[string]struct {
+		transport httpfence.Transport
+		ctx       string // the history of the context, beside its token 7
+		want      []string
+	}{
+		"caller's header":             {httpfence.Transport{}, "", nil},
+		"caller's header and context": {httpfence.Transport{}, "second", []string{"second"}},
+		"context and Token":           {httpfence.Transport{Token: own}, "second", nil},
+		"context, Token and History":  {httpfence.Transport{Token: own, History: of("third")}, "second", []string{"third"}},
+		"context, Token and none":     {httpfence.Transport{Token: own, History: of("")}, "second", nil},
+	} {
+		var sent http.Header
+		c.transport.Base = base(func(r *http.Request) (*http.Response, error) { sent = r.Header; return nil, io.EOF })
+		r := request(t, 7)
+		r = r.WithContext(fencing.WithHistory(r.Context(), c.ctx))
+		r.Header.Set(httpfence.Header, "6")
+		r.Header.Set(httpfence.HistoryHeader, "first")
+		_, err := c.transport.RoundTrip(r)
+		require.Equal(t, io.EOF, err)
+		require.Equal(t, c.want, sent.Values(httpfence.HistoryHeader), name)
+		require.Equal(t, []string{"first"}, r.Header.Values(httpfence.HistoryHeader), "the caller's request is unchanged")
+	}
+}
+
 // A gateway has its own lock, writes to a store under it, and relays the store's refusal.
 func TestRelayedRefusalOfAnotherTokenIsIgnored(t *testing.T) {
 	gateway := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
