@@ -18,12 +18,12 @@ import (
 var ErrUnconditional = errors.New("the store does not honour the conditions of writes")
 
 // Probe tests, by writing to an object that has no other use, whether store does what a guard needs: it refuses to create an
-// object that exists, to replace a version that no longer exists, and to let two writes replace the same version. Some
-// stores and gateways do not recognise the headers of the conditions, ignore them, and write.
+// object that exists, to replace a version that no longer exists, and to let two writes create the same object or replace
+// the same version. Some stores and gateways do not recognise the headers of the conditions, ignore them, and write.
 //
-// The object may exist from an earlier Probe, and remains, with one line of text. If the object has other content, Probe
-// returns an error and does not change it. Two concurrent Probes of one object disturb each other; the error then wraps
-// [ErrPrecondition], and does not concern the store.
+// The object may exist from an earlier Probe, which leaves one line of text: only an unused key tests its creation. If the
+// object has other content, Probe returns an error and does not change it. Two concurrent Probes of one object disturb each
+// other; the error then wraps [ErrPrecondition], and does not concern the store.
 //
 // Probe provokes concurrent writes a few times; it does not prove that the store always orders them.
 func Probe(ctx context.Context, store Store, key string) error {
@@ -44,6 +44,12 @@ func probe(ctx context.Context, store Store, key string) error {
 	first, err := store.Get(ctx, key)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("get: %w", err)
+	}
+	if err != nil {
+		// A store may look for the object, and write it in a second step. Only the first writes of a key show this.
+		if first, err = race(ctx, store, key, ""); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
 	}
 	if err == nil && !bytes.HasPrefix(first.Body, []byte(signature)) {
 		return errors.New("the object was not written by Probe and is left unchanged: choose another key")
@@ -105,8 +111,8 @@ func refuses(ctx context.Context, store Store, key, replaces, what string) error
 	return nil
 }
 
-// race makes several concurrent writes replace one version, and requires that at most one succeeds. It returns the object
-// that remains.
+// race makes several concurrent writes replace one version, or create the object, and requires that at most one succeeds. It
+// returns the object that remains. If each creation was refused, there is none.
 func race(ctx context.Context, store Store, key, replaces string) (Object, error) {
 	const writers = 8
 	var (
@@ -132,12 +138,19 @@ func race(ctx context.Context, store Store, key, replaces string) (Object, error
 		}
 	}
 	if written > 1 {
-		return Object{}, fmt.Errorf("%d of %d writes replaced the same version: %w", written, writers, ErrUnconditional)
+		what := "replaced the same version"
+		if replaces == "" {
+			what = "created the same object"
+		}
+		return Object{}, fmt.Errorf("%d of %d writes %s: %w", written, writers, what, ErrUnconditional)
 	}
 	// If none succeeded, that is no evidence of an ignored condition: S3 may answer all of them with a conflict.
 	now, err := store.Get(ctx, key)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Object{}, fmt.Errorf("get after put: %w", err)
+	case now.Version == "":
+		return Object{}, errors.New("get after put: the version is empty")
 	}
 	return now, nil
 }

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,16 +69,68 @@ func (s racy) Put(ctx context.Context, key string, body []byte, replaces string)
 	return unconditional(s).Put(ctx, key, body, "")
 }
 
-// broken contains stores that a guard must not be used with, and the error of Probe for each.
-var broken = map[string]struct {
-	view func(objectfence.Store) objectfence.Store
-	want string
-}{
-	"ignores conditions":           {func(s objectfence.Store) objectfence.Store { return unconditional{s} }, "create an object that exists"},
-	"ignores If-None-Match":        {func(s objectfence.Store) objectfence.Store { return replacing{s} }, "create an object that exists"},
-	"ignores If-Match":             {func(s objectfence.Store) objectfence.Store { return creating{s} }, "replace a version that no longer exists"},
-	"checks and writes separately": {func(s objectfence.Store) objectfence.Store { return racy{s} }, "writes replaced the same version"},
+// racyCreating is a store that replaces in one step, and creates in two: it looks for the object, and writes. Between the two
+// steps, a creation of Probe's object waits for another one.
+type racyCreating struct {
+	objectfence.Store
+	checked *atomic.Int32 // number of creations of Probe's object that are past the first step
+	another chan struct{} // closed when there are two
 }
+
+func newRacyCreating(s objectfence.Store) objectfence.Store {
+	return racyCreating{s, &atomic.Int32{}, make(chan struct{})}
+}
+
+func (s racyCreating) Put(ctx context.Context, key string, body []byte, replaces string) error {
+	if replaces != "" {
+		return s.Store.Put(ctx, key, body, replaces)
+	}
+	if _, err := s.Get(ctx, key); !errors.Is(err, objectfence.ErrNotFound) {
+		return errors.Join(err, objectfence.ErrPrecondition)
+	}
+	if key == probed {
+		if s.checked.Add(1) == 2 {
+			close(s.another)
+		}
+		select {
+		case <-s.another:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	runtime.Gosched()
+	return unconditional{s.Store}.Put(ctx, key, body, "")
+}
+
+// broken contains stores that a guard must not be used with, and the errors of Probe for each.
+var broken = map[string]struct {
+	view         func(objectfence.Store) objectfence.Store
+	unused, used string // with a key without an object, and with the object of an earlier Probe
+}{
+	"ignores conditions": {
+		func(s objectfence.Store) objectfence.Store { return unconditional{s} },
+		"writes created the same object", "create an object that exists",
+	},
+	"ignores If-None-Match": {
+		func(s objectfence.Store) objectfence.Store { return replacing{s} },
+		"writes created the same object", "create an object that exists",
+	},
+	"ignores If-Match": {
+		func(s objectfence.Store) objectfence.Store { return creating{s} },
+		"replace a version that no longer exists", "replace a version that no longer exists",
+	},
+	"checks and writes separately": {
+		func(s objectfence.Store) objectfence.Store { return racy{s} },
+		"writes ", "writes replaced the same version",
+	},
+	"checks and creates separately": {
+		newRacyCreating,
+		"writes created the same object", "",
+	},
+}
+
+// probed is the key of Probe's object.
+const probed = "probe"
 
 func TestGuardOfUnconditionalStoreFailsSuite(t *testing.T) {
 	for name := range broken {
@@ -96,15 +150,38 @@ func TestSuiteInChildProcess(t *testing.T) {
 func TestProbeDetectsStoresThatIgnoreConditions(t *testing.T) {
 	memory := &objectfence.Memory{}
 	for range 2 { // the second Probe finds the object of the first
-		require.NoError(t, objectfence.Probe(t.Context(), memory, "probe"))
+		require.NoError(t, objectfence.Probe(t.Context(), memory, probed))
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for name, store := range broken {
-		for _, objects := range []*objectfence.Memory{{}, memory} {
-			err := objectfence.Probe(t.Context(), store.view(objects), "probe")
-			require.ErrorIs(t, err, objectfence.ErrUnconditional, name)
-			require.ErrorContains(t, err, store.want)
+		err := objectfence.Probe(ctx, store.view(&objectfence.Memory{}), probed)
+		require.ErrorIs(t, err, objectfence.ErrUnconditional, name)
+		require.ErrorContains(t, err, store.unused)
+
+		err = objectfence.Probe(ctx, store.view(memory), probed)
+		if store.used == "" {
+			require.NoError(t, err, "only a key without an object tests the creation")
+			continue
 		}
+		require.ErrorIs(t, err, objectfence.ErrUnconditional, name)
+		require.ErrorContains(t, err, store.used)
 	}
+}
+
+// S3 may answer concurrent creations of one object with a conflict each.
+func TestProbeCreatesObjectAfterEachConcurrentCreationWasRefused(t *testing.T) {
+	var (
+		memory  objectfence.Memory
+		refused atomic.Int32
+	)
+	store := &faulty{Store: &memory, put: func(key string, body []byte, replaces string) error {
+		if replaces == "" && refused.Add(1) <= 8 {
+			return objectfence.ErrPrecondition
+		}
+		return memory.Put(t.Context(), key, body, replaces)
+	}}
+	require.NoError(t, objectfence.Probe(t.Context(), store, probed))
 }
 
 func TestProbeReportsOtherFailures(t *testing.T) {
@@ -113,10 +190,15 @@ func TestProbeReportsOtherFailures(t *testing.T) {
 		"get: down": func(m *objectfence.Memory) *faulty {
 			return &faulty{Store: m, get: func(string) (objectfence.Object, error) { return objectfence.Object{}, down }}
 		},
-		`put with version "": down`: func(m *objectfence.Memory) *faulty {
+		"concurrent put: down": func(m *objectfence.Memory) *faulty {
+			return &faulty{Store: m, put: func(string, []byte, string) error { return down }}
+		},
+		`put with version "`: func(m *objectfence.Memory) *faulty {
+			require.NoError(t, objectfence.Probe(t.Context(), m, probed))
 			return &faulty{Store: m, put: func(string, []byte, string) error { return down }}
 		},
 		"create an object that exists: want ErrPrecondition: down": func(m *objectfence.Memory) *faulty {
+			require.NoError(t, objectfence.Probe(t.Context(), m, probed))
 			return &faulty{Store: m, put: func(key string, body []byte, replaces string) error {
 				if m.Put(t.Context(), key, body, replaces) != nil {
 					return down
@@ -129,7 +211,7 @@ func TestProbeReportsOtherFailures(t *testing.T) {
 				return objectfence.Object{Body: []byte("lockkeeper probe of a cache")}, nil
 			}}
 		},
-		`put with version "": the new version is ""`: func(m *objectfence.Memory) *faulty {
+		"get after put: the version is empty": func(m *objectfence.Memory) *faulty {
 			return &faulty{Store: m, get: func(key string) (objectfence.Object, error) {
 				object, err := m.Get(t.Context(), key)
 				object.Version = ""
@@ -137,7 +219,7 @@ func TestProbeReportsOtherFailures(t *testing.T) {
 			}}
 		},
 	} {
-		err := objectfence.Probe(t.Context(), store(&objectfence.Memory{}), "probe")
+		err := objectfence.Probe(t.Context(), store(&objectfence.Memory{}), probed)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, `objectfence: probe "probe": `)
 		require.NotErrorIs(t, err, objectfence.ErrUnconditional)
@@ -149,5 +231,15 @@ func TestProbeLeavesOtherObjectsUnchanged(t *testing.T) {
 	guard := guardOf(t, memory)
 	require.NoError(t, guard.Put(t.Context(), "ledger", 9, []byte("nine")))
 	require.ErrorContains(t, objectfence.Probe(t.Context(), memory, "ledger"), "not written by Probe")
+
+	first := true
+	written := &faulty{Store: memory, get: func(key string) (objectfence.Object, error) {
+		if first { // the object is written after that
+			first = false
+			return objectfence.Object{}, objectfence.ErrNotFound
+		}
+		return memory.Get(t.Context(), key)
+	}}
+	require.ErrorContains(t, objectfence.Probe(t.Context(), written, "ledger"), "not written by Probe")
 	require.ErrorIs(t, guard.Put(t.Context(), "ledger", 8, nil), fencing.ErrStale, "the fence is still there")
 }
