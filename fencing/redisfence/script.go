@@ -35,7 +35,9 @@ const newest = `
 // first detects a repeat, and remember records the nonce for that. A client that has lost a reply can resend the same script
 // with the same nonce. The last 4096 nonces of a resource are kept, until a minute after the last one, and older ones are
 // removed. They are ordered by microseconds: ordered by seconds, the set would order the nonces of one second by chance, and
-// remove the wrong ones.
+// remove the wrong ones. When the server's clock is set back, the order continues after the last nonce: by the clock alone, a
+// full set would remove each new nonce, and its script could run again. Microseconds since 1970 are below 2⁵³ until the year
+// 2255, so that a number in Lua is exact, and the next one is greater.
 //
 // A script looks for its nonce before it compares tokens or histories. A repeat of a script that has run is not stale, even
 // if a newer token has been admitted since: its caller would conclude that nothing was written.
@@ -45,7 +47,10 @@ const (
 `
 	remember = `
 	local now = redis.call("TIME")
-	redis.call("ZADD", runs, string.format("%.0f", now[1] * 1000000 + now[2]), nonce)
+	local score = now[1] * 1000000 + now[2]
+	local last = redis.call("ZREVRANGE", runs, 0, 0, "WITHSCORES")
+	if last[2] then score = math.max(score, tonumber(last[2]) + 1) end
+	redis.call("ZADD", runs, string.format("%.0f", score), nonce)
 	redis.call("ZREMRANGEBYRANK", runs, 0, -4097)
 	redis.call("EXPIRE", runs, 60)
 `

@@ -151,4 +151,26 @@ func TestScriptThatAClusterClientRetriesRunsOnce(t *testing.T) {
 		require.Greater(t, left, time.Duration(0))
 		require.LessOrEqual(t, left, time.Minute)
 	})
+	t.Run("although the record is full and the server's clock was set back", func(t *testing.T) {
+		// The scores are of microseconds, an hour ahead of the clock.
+		const fill = `
+local now = redis.call("TIME")
+local ahead = (now[1] + 3600) * 1000000
+for i = 1, 4096 do redis.call("ZADD", KEYS[1], string.format("%.0f", ahead + i), "run " .. i) end
+return 1`
+		runs := redisfence.DefaultPrefix + "{back}\x00runs"
+		require.NoError(t, client.Eval(t.Context(), fill, []string{runs}).Err())
+		nothing := func() {}
+		for n := range 3 {
+			c.lose.Store(&nothing)
+			err := do(guard, "{back}", 7)
+			hasRun(t, "{back}", n+1)
+			require.ErrorIs(t, err, redisfence.ErrUncertain)
+			kept, err := client.ZRangeWithScores(t.Context(), runs, 0, -1).Result()
+			require.NoError(t, err)
+			require.Len(t, kept, 4096)
+			require.Equal(t, "run 4096", kept[4094-n].Member, "the newest come after it, in their order")
+			require.Equal(t, kept[4094].Score+1, kept[4095].Score)
+		}
+	})
 }
