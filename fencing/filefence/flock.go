@@ -99,12 +99,23 @@ func (r record) create(c creation) (*os.File, error) {
 		return nil, fmt.Errorf("%w: %s is missing, and a process may hold the lock of the removed file: "+
 			"once no function of the resource runs, call Reset with the newest token", ErrReplaced, r.lockFile)
 	}
-	file, err := os.OpenFile(r.lockFile, os.O_RDONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return nil, err
+	for _, step := range r.lockSteps() {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
-	if err := file.Chmod(mode); err != nil {
-		return nil, errors.Join(err, file.Close())
+	return os.Open(r.lockFile)
+}
+
+// lockSteps returns the steps that create the lock file. The file gets its name when it has its mode: a process that is killed
+// between creating it and setting its mode would otherwise leave a file that other users cannot open, and that no guard may
+// replace. The temporary file of such a process is removed. A link, unlike a rename, does not replace a file that has the name
+// already: another process may hold its lock. A temporary file that remains after the link is another name of the lock file.
+func (r record) lockSteps() []func() error {
+	return []func() error{
+		func() error { return remove(r.lockTemp) },
+		func() error { return create(r.lockTemp, "") },
+		func() error { return os.Link(r.lockTemp, r.lockFile) },
+		func() error { return os.Remove(r.lockTemp) },
 	}
-	return file, nil
 }

@@ -42,7 +42,7 @@
 //   - Do does not sync what the function writes; the function does, if that must be durable.
 //   - Waiters are not served in order.
 //   - The package needs flock: Linux, macOS and the BSDs have it. Elsewhere [New] fails with an error that wraps
-//     [errors.ErrUnsupported].
+//     [errors.ErrUnsupported]. The file system of the directory must have hard links.
 package filefence
 
 import (

@@ -25,9 +25,10 @@ var errRemoved = fmt.Errorf("removed, and the newest token with it: %w", ErrDama
 // A record is the stored state of one resource: a token file, which is replaced at each change, and a lock file. The token
 // file itself cannot be locked: a waiter would acquire the lock of a file that has been replaced.
 type record struct {
-	dir, resource        string
-	opened               *os.File
-	file, temp, lockFile string
+	dir, resource      string
+	opened             *os.File
+	file, temp         string
+	lockFile, lockTemp string
 }
 
 // A state is the content of a token file.
@@ -51,7 +52,10 @@ const mode fs.FileMode = 0o644
 // file name, look like a path, or differ from another name in case only.
 func (g *Guard) record(resource string) record {
 	base := filepath.Join(g.dir, fmt.Sprintf("%x", sha256.Sum256([]byte(resource))))
-	return record{dir: g.dir, opened: g.opened, resource: resource, file: base + ".fence", temp: base + ".new", lockFile: base + ".lock"}
+	return record{
+		dir: g.dir, opened: g.opened, resource: resource,
+		file: base + ".fence", temp: base + ".new", lockFile: base + ".lock", lockTemp: base + ".lock.new",
+	}
 }
 
 // unmoved returns an error if the directory at the path is not the opened one.
@@ -152,12 +156,7 @@ func (r record) store(s state) error {
 // whole. The temporary file of an earlier crash is removed, not overwritten, because another user may own it.
 func (r record) steps(s state) []func() error {
 	return []func() error{
-		func() error {
-			if err := os.Remove(r.temp); !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
-		},
+		func() error { return remove(r.temp) },
 		func() error { return create(r.temp, r.encode(s)) },
 		func() error { return sync(r.temp) }, // or the name could be on the disk before the content
 		func() error { return os.Rename(r.temp, r.file) },
@@ -197,6 +196,14 @@ func (r record) decode(content string) (state, error) {
 		return state{}, ErrDamaged
 	}
 	return s, nil
+}
+
+// remove removes a file that may be missing.
+func remove(name string) error {
+	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // create creates a new file that all users may read.

@@ -6,9 +6,11 @@ package filefence
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,6 +91,42 @@ func TestDeathBeforeFirstTokenLeavesResourceUsable(t *testing.T) {
 		require.NoError(t, g.Write(t.Context(), resource, 7, "seven"))
 		require.ErrorIs(t, g.Write(t.Context(), resource, 6, "stale"), fencing.ErrStale)
 	}
+}
+
+// A process that dies between any two steps of the creation of a lock file leaves at most one file to lock.
+func TestDeathDuringCreationOfLockFileLeavesOneLock(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	for done := range len(g.guard.record("ledger").lockSteps()) + 1 {
+		resource := "ledger " + strconv.Itoa(done)
+		r := g.guard.record(resource)
+		require.NoError(t, r.store(state{}))
+		for _, step := range r.lockSteps()[:done] {
+			require.NoError(t, step())
+		}
+		held, err := r.tryLock(withoutToken)
+		require.NoError(t, err)
+		_, err = r.tryLock(withoutToken)
+		require.ErrorIs(t, err, syscall.EWOULDBLOCK)
+		require.NoError(t, held.Close())
+		require.NoError(t, g.Write(t.Context(), resource, 7, "seven"))
+		require.ErrorIs(t, g.Write(t.Context(), resource, 6, "stale"), fencing.ErrStale)
+	}
+}
+
+func TestCreationOfLockFileReplacesNoLockFile(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	r := g.guard.record("ledger")
+	held, err := r.tryLock(withoutToken)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, held.Close()) }()
+	var last error
+	for _, step := range r.lockSteps() {
+		if last = step(); last != nil {
+			break
+		}
+	}
+	require.ErrorIs(t, last, fs.ErrExist)
+	require.NoError(t, r.same(held), "another process may hold its lock")
 }
 
 func TestLockFileReplacedBetweenOpenAndLockIsReported(t *testing.T) {
