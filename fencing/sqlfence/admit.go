@@ -33,8 +33,8 @@ const explainBound = time.Second
 // The caller ends tx, and is responsible for what Do does at that point: tx must still be the transaction of the Admit when
 // it is committed (see [ErrTxEnded]), and an error of its commit means that the outcome is unknown unless the database
 // reports otherwise; with lib/pq and synchronous replication so does a commit during which the ctx of its BeginTx ended,
-// although it reports success. If tx is not a transaction, Admit returns an error; it detects a wrapper that hides a *sql.DB in
-// PostgreSQL and MySQL, and not in SQLite.
+// although it reports success. If tx is not a transaction, Admit returns [ErrNoTx]; it detects a wrapper that hides a *sql.DB
+// in PostgreSQL and MySQL, after the token was admitted, and not in SQLite.
 func (g *Guard) Admit(ctx context.Context, tx Tx, resource string, token fencing.Token) error {
 	switch pool := tx.(type) {
 	case nil:

@@ -5,7 +5,7 @@ package sqlfence
 import "errors"
 
 // Errors of this package, for errors.Is, besides [fencing.ErrStale], [fencing.ErrOtherHistory] and [fencing.ErrInvalid].
-// After any of them but ErrUncertain and ErrTxEnded the database is as it was before the call.
+// After any of them but ErrUncertain, ErrTxEnded and ErrNoTx the database is as it was before the call.
 var (
 	// ErrUncertain: the reply to the commit was lost, or was not waited for, or the connection was lost in a state in which
 	// it is not known whether a commit was sent. The whole transaction was committed, or none of it. Read before you write
@@ -46,7 +46,9 @@ var (
 	// ErrUncertain instead, and names both causes. SQLite commits with the open rows of a SELECT.
 	ErrRowsOpen = errors.New(rowsOpen)
 
-	// ErrNoTx: the argument of Admit is not a transaction.
+	// ErrNoTx: the argument of Admit is not a transaction. Unless its type shows this, as *sql.DB and *sql.Conn do, the
+	// database shows it after the fence was raised, and each statement outside a transaction commits immediately: the fence
+	// then has the token, if it is newer, and the guard's history, if it had none.
 	ErrNoTx = errors.New("not in a transaction")
 
 	// ErrNoRow: the row that [UpdateRow] should change does not exist.

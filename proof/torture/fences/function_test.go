@@ -293,10 +293,25 @@ func TestAdmitOutsideATransactionIsAnError(t *testing.T) {
 		newest, err := e.guard.Newest(t.Context(), "ledger")
 		require.NoError(t, err)
 		require.Zero(t, newest)
-		if s.dialect != sqlfence.SQLite {
-			require.ErrorIs(t, e.guard.Admit(t.Context(), hiddenPool{e.db}, "ledger", 7), sqlfence.ErrNoTx)
-		}
 	})
+}
+
+// The database shows only afterwards that there was no transaction.
+func TestAdmitThroughHiddenPoolKeepsTokenAndHistory(t *testing.T) {
+	for _, c := range clients { // without SQLite, which does not show it
+		t.Run(c.name, func(t *testing.T) {
+			s := c.empty(t)
+			e := entriesIn(t, s, &sqlfence.Options{History: "first"})
+			require.ErrorIs(t, e.guard.Admit(t.Context(), hiddenPool{e.db}, "ledger", 7), sqlfence.ErrNoTx)
+			newest, err := e.guard.Newest(t.Context(), "ledger")
+			require.NoError(t, err)
+			require.EqualValues(t, 7, newest, "each statement has committed")
+			require.ErrorIs(t, e.Write(t.Context(), "ledger", 6, "six"), fencing.ErrStale)
+			other := entriesIn(t, s, &sqlfence.Options{History: "second"})
+			require.ErrorIs(t, other.Write(t.Context(), "ledger", 8, "eight"), fencing.ErrOtherHistory)
+			require.NoError(t, e.Write(t.Context(), "ledger", 7, "seven"))
+		})
+	}
 }
 
 func TestAdmitErrorNamesTheStatementThatCreatesTheTable(t *testing.T) {
