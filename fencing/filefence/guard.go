@@ -3,7 +3,8 @@
 // Package filefence guards what several processes of one host write: a file, a directory, a device. It stores the newest
 // token of each resource in a directory, and holds a lock of the operating system while the admitted function writes.
 //
-// The guarantee: once the function of a [Guard.Do] with a token has begun, no function with an older token begins, // process that opens the same directory, across restarts and power failures; and no two functions of one resource run at the
+// The guarantee: once the function of a [Guard.Do] with a token has begun, no function with an older token begins, in any
+// process that opens the same directory, across restarts and power failures; and no two functions of one resource run at the
 // same time. The condition: every writer goes through Do, and the directory is on a file system of this host that does not
 // lose what it has synced. The guarantee ends when all files of a resource are removed from the directory and when the
 // directory is restored from a backup. It does not hold on a network file system, whose locks and syncs promise less.

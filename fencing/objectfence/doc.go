@@ -90,8 +90,8 @@
 //
 // # Stores for Google Cloud Storage and Azure Blob Storage
 //
-// clouds/gcs_test.go has a store for cloud.google.com/go/storage, whose bucket answers 429, an unknown outcome, above about one
-// write a second of the same object. A cache of public objects must not answer a Get, hence no-store. clouds/azure_test.go has
-// one for github.com/Azure/azure-sdk-for-go/sdk/storage/azblob, which examines error codes, not statuses: a blob with a lease
-// answers 412, too.
+// proof/clouds/gcs_test.go has a store for cloud.google.com/go/storage, whose bucket answers 429, an unknown outcome, above
+// about one write a second of the same object. A cache of public objects must not answer a Get, hence no-store.
+// proof/clouds/azure_test.go has one for github.com/Azure/azure-sdk-for-go/sdk/storage/azblob, which examines error codes, not
+// statuses: a blob with a lease answers 412, too.
 package objectfence
