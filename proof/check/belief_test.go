@@ -108,7 +108,7 @@ func parse(t *testing.T, text string) []history.Event {
 			e.Token = history.ID(e.At)
 		}
 		switch e.Kind {
-		case history.Paused, history.Woke, history.Crashed, history.Partitioned, history.Slowed, history.Healed, history.Closing:
+		case history.Paused, history.Woke, history.Crashed, history.Partitioned, history.Slowed, history.Healed, history.Closing, history.Expiring:
 			e.Path, e.Attempt = "", 0
 		default:
 		}

@@ -19,7 +19,7 @@ func newTimeline(events []history.Event) (*timeline, []Finding) {
 			events: events, byAttempt: map[int]*hold{}, writes: map[string][]write{}, attempts: map[int]*hold{}, unanswered: map[int]history.Event{},
 			crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, rivals: map[string][]*hold{}, marked: map[history.ID]*node{}, byZxid: map[history.ID][]*node{}, cleared: map[string]int{},
 			children: map[string][]*node{}, contenders: map[string][]*node{}, groups: map[string]bool{}, doubles: map[string]bool{},
-			pauses: map[string][]interval{}, partitions: map[string][]interval{}, slow: map[string][]interval{}, closed: map[history.ID]history.Instant{}, opened: map[history.ID]string{}, sessions: map[history.ID]string{},
+			pauses: map[string][]interval{}, partitions: map[string][]interval{}, slow: map[string][]interval{}, closed: map[history.ID]history.Instant{}, expiring: map[history.ID]history.Instant{}, opened: map[history.ID]string{}, sessions: map[history.ID]string{},
 		},
 		writing: map[int]history.Event{},
 	}
@@ -79,6 +79,7 @@ var adds = map[history.Kind]func(*builder, history.Event){
 
 	history.Opened:   func(b *builder, e history.Event) { b.opened[e.Session] = e.Contender },
 	history.Closing:  func(b *builder, e history.Event) { b.closed[e.Session] = e.At },
+	history.Expiring: func(b *builder, e history.Event) { b.expiring[e.Session] = e.At },
 	history.NoQuorum: func(b *builder, e history.Event) { b.unserved = append(b.unserved, interval{from: e.At, to: never}) },
 	history.Quorum:   (*builder).addQuorum,
 }

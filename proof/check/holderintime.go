@@ -15,7 +15,7 @@ import (
 // one. These parts of the time do not count, because no library can shorten them:
 //
 //   - there is no quorum;
-//   - the first contender of the queue had crashed or closed its client, or was paused or partitioned. That is excused until its session must have
+//   - the first contender of the queue had crashed or closed its client, an operator had ended its session, or it was paused or partitioned. That is excused until its session must have
 //     ended: T and one and a half ticks after it could last act, or after the leader began to serve, which counts anew then;
 //   - the first contender's packets are slow, or only the answers to it are lost: nothing ends its session then;
 //   - the first contender of the queue belongs to a session whose contender is not known;
@@ -155,9 +155,11 @@ func (t *timeline) queueIn(path string, v interval) *queueState {
 			change(n.created.At)
 			change(n.gone())
 			contend(t.ownerOf(n))
-			if at, closed := t.closed[n.created.Session]; closed {
-				change(at)
-				change(t.expiry(at))
+			for _, ends := range []map[history.ID]history.Instant{t.closed, t.expiring} {
+				if at, ends := ends[n.created.Session]; ends {
+					change(at)
+					change(t.expiry(at))
+				}
 			}
 		}
 	}
@@ -199,8 +201,10 @@ func (q *queueState) excusesFirst(n *node, at history.Instant) bool {
 	if owner == "" || q.isOfSeveral(n, owner) {
 		return true
 	}
-	if closed, is := q.t.closed[n.created.Session]; is && closed <= at && at < q.t.expiry(closed) {
-		return true
+	for _, ends := range []map[history.ID]history.Instant{q.t.closed, q.t.expiring} {
+		if from, is := ends[n.created.Session]; is && from <= at && at < q.t.expiry(from) {
+			return true
+		}
 	}
 	return slices.ContainsFunc(q.downs[owner], func(d interval) bool {
 		return d.from <= at && at < d.to && (d.heard || at < q.t.expiry(d.from))

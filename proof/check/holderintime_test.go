@@ -24,7 +24,7 @@ func timed(t *testing.T, gone, granted string, by history.Cause, more string) []
 			e.Token, e.Session = 1, 1
 		case e.Kind == history.Granted:
 			e.Token, e.Session = 2, 2
-		case e.Kind == history.Closing:
+		case e.Kind == history.Closing, e.Kind == history.Expiring:
 			e.Session = 1
 		case e.Kind == history.Partitioned:
 			e.Text, e.Cause = string(e.Cause), ""
@@ -56,6 +56,7 @@ func TestOnlyWhatNoLibraryCanShortenIsSubtractedFromTheTimeWithoutAHolder(t *tes
 		"the holder's partition heals, and its node stays":    {"15s", "15.1s", "8.5s partitioned C both\n11s healed C", 5100 * time.Millisecond, 4100 * time.Millisecond},
 		"the holder crashed":                                  {"13s", "13.1s", "10s crashed C", 3100 * time.Millisecond, 100 * time.Millisecond},
 		"the holder closed its client without a server":       {"15s", "15.1s", "10s closing C", 5100 * time.Millisecond, 350 * time.Millisecond},
+		"an operator ended the holder's session":              {"15s", "15.1s", "10s expiring C", 5100 * time.Millisecond, 350 * time.Millisecond},
 		"the holder was stopped":                              {"13s", "14s", "9s paused C\n20s woke C", 4 * time.Second, time.Second},
 		"the next contender was stopped":                      {"10s", "14s", "9.5s paused A\n14s woke A", 4 * time.Second, 10 * time.Millisecond},
 		"the next contender was slow":                         {"10s", "18s", "9.5s slowed A\n17s healed A", 8 * time.Second, time.Second},

@@ -44,6 +44,7 @@ type timeline struct {
 	partitions map[string][]interval          // of networks, by contender
 	slow       map[string][]interval          // networks, by contender
 	closed     map[history.ID]history.Instant // sessions, when their clients began to close them
+	expiring   map[history.ID]history.Instant // sessions, when an operator began to end them
 	unserved   []interval                     // without a quorum, and instants of new leaders, in order
 	observes   bool                           // the history records when there is a quorum
 	opened     map[history.ID]string          // contenders by their sessions, as far as they state them themselves

@@ -117,6 +117,8 @@ var (
 	// Closing is recorded before a contender closes a client: Contender, Session. If no server can be reached, the session lasts until
 	// its timeout.
 	Closing = kind("closing", contender, session)
+	// Expiring is recorded before an operator ends a session: Session. Without a quorum, the session lasts until its timeout.
+	Expiring = kind("expiring", session)
 
 	// Paused is recorded when a contender stops being scheduled: Contender.
 	Paused = kind("paused", contender)

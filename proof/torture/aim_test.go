@@ -170,8 +170,8 @@ func TestPartitionIsInTheHistory(t *testing.T) {
 	s.contenders[0].started, s.contenders[0].process = 7, &process{name: "c1.7"}
 	s.fault(t.Context(), Fault{Kind: "partition-contender", Args: []string{"1", "both"}})
 	s.fault(t.Context(), Fault{Kind: "refuse", Args: []string{"1"}})
-	s.fault(t.Context(), Fault{Kind: "slow", Args: []string{"1", "1ms"}})
-	s.fault(t.Context(), Fault{Kind: "slow", Args: []string{"1", "10s"}})
+	s.fault(t.Context(), Fault{Kind: "slow", Args: []string{"1", (s.opts.Timeout/12 - time.Millisecond).String()}})
+	s.fault(t.Context(), Fault{Kind: "slow", Args: []string{"1", (s.opts.Timeout / 12).String()}})
 	var kinds []history.Kind
 	for _, e := range s.recorder.history() {
 		if e.Contender == "c1.7" {

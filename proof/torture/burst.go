@@ -40,6 +40,7 @@ func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration)
 		var ending sync.WaitGroup
 		for _, session := range c.current().takeSessions() {
 			ending.Go(func() {
+				r.recorder.add(history.Event{At: r.time.Now(), Kind: history.Expiring, Session: session})
 				switch err := r.operator.expire(ctx, session); {
 				case err == nil:
 					mu.Lock()

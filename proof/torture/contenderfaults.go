@@ -158,7 +158,7 @@ func slow(_ context.Context, r *run, args []string, _ time.Duration) (heal, erro
 		return nil, err
 	}
 	delay := func(p *docker.Proxy) { p.Delay(docker.Both, by/2) }
-	if by < r.opts.Timeout/8 {
+	if by < r.opts.Timeout/12 { // slower handshakes are given up: a client that loses its connection gets none until the end of the fault
 		return r.onLinksOf(c, delay)
 	}
 	return r.spoilLinks(c, history.Event{Kind: history.Slowed}, delay)
