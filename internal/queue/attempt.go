@@ -111,5 +111,5 @@ type parentView struct {
 	Writable   bool
 	highest    int32
 	overflowed bool
-	hint       int64 // the newest that this client has written, 0 if none
+	hint       int64 // the newest that this session has written, 0 if none
 }

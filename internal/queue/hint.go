@@ -31,10 +31,10 @@ func (q *Queue) removal(p *Place) claim.Removal {
 		case errors.Is(refused, zk.ErrNoAuth):
 			q.markReadOnly()
 		case written != nil:
-			q.recordHint(hint)
+			q.recordHint(s.ID(), hint)
 			q.witnesses.guess(p, written)
 			if number := lastNumber(written); number < protocol.OverflowSequence {
-				q.recordNumber(written.Czxid, number, false) // a search for the next join begins behind it
+				q.recordNumber(s.ID(), written.Czxid, number, false) // a search for the next join begins behind it
 			}
 		}
 		return existed, err
@@ -48,9 +48,10 @@ func (q *Queue) isWritable(parent int64) bool {
 	return q.known && q.parent == parent && q.writable
 }
 
-// recordHint records a hint that the client has written, so that its next join repeats it instead of erasing it.
-func (q *Queue) recordHint(czxid int64) {
+// recordHint records a hint that a session has written, so that its next join repeats it instead of erasing it.
+func (q *Queue) recordHint(session, czxid int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.recordIn(session)
 	q.hint = max(q.hint, czxid)
 }

@@ -89,7 +89,7 @@ func (a *Attempt) FindOut(ctx context.Context, s *client.Session) error {
 	if a.exists() {
 		a.Place.joined = time.Now()
 		s.Joined(a.Place.Node)
-		a.Queue.recordOwnNumber(a.Place)
+		a.Queue.recordOwnNumber(s.ID(), a.Place)
 	}
 	return nil
 }

@@ -19,6 +19,9 @@ func (q *Queue) Learn(ctx context.Context, s *client.Session) (parentView, error
 	for {
 		q.mu.Lock()
 		v, known := parentView{q.parent, q.writable, q.highest, q.overflowed, q.hint}, q.known
+		if q.session != s.ID() {
+			v.highest, v.hint = -1, 0
+		}
 		q.mu.Unlock()
 		if known {
 			return v, nil
@@ -78,22 +81,31 @@ func (q *Queue) markOverflowed() {
 	q.overflowed = true
 }
 
-// recordNumber records the highest number given out in that life of the parent. overflowed reports
+// recordIn begins to record what one session observes. Between two sessions, the ensemble can have been restored: the parent has the same
+// czxid, and gives numbers again that were given before. The caller holds mu.
+func (q *Queue) recordIn(session int64) {
+	if q.session != session {
+		q.session, q.highest, q.hint = session, -1, 0
+	}
+}
+
+// recordNumber records the highest number given out in that life of the parent, as a session has observed it. overflowed reports
 // whether numbers no longer give the order.
-func (q *Queue) recordNumber(parent int64, highest int32, overflowed bool) {
+func (q *Queue) recordNumber(session, parent int64, highest int32, overflowed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if parent == q.parent {
+		q.recordIn(session)
 		q.highest = max(q.highest, highest)
 		q.overflowed = q.overflowed || overflowed
 	}
 }
 
 // recordOwnNumber is recordNumber for the node of a place.
-func (q *Queue) recordOwnNumber(p *Place) {
+func (q *Queue) recordOwnNumber(session int64, p *Place) {
 	if p.Member.Overflowed() {
-		q.recordNumber(p.Tag, -1, true)
+		q.recordNumber(session, p.Tag, -1, true)
 		return
 	}
-	q.recordNumber(p.Tag, p.Member.Sequence, false)
+	q.recordNumber(session, p.Tag, p.Member.Sequence, false)
 }

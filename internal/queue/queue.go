@@ -87,9 +87,10 @@ type Queue struct {
 	known      bool             // the parent was read
 	parent     int64            // its czxid
 	writable   bool             // its data may be written
+	session    int64            // in which highest and hint were recorded; 0 if none
 	highest    int32            // the largest sequence number seen, -1 if none
 	overflowed bool             // the sequence counter is stuck
-	hint       int64            // the newest that this client has written, 0 if none
+	hint       int64            // the newest that the session has written, 0 if none
 	czxids     map[string]int64 // of members whose number gives no order, by name
 	nextSoon   time.Time        // when ListSoon may list again
 }

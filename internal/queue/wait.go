@@ -238,7 +238,7 @@ func (q *Queue) Decide(ctx context.Context, s *client.Session, p *Place) (protoc
 		if p.Candidate {
 			p.Listed = lst
 		}
-		q.recordNumber(lst.Parent.Czxid, lst.highest, lst.overflowed)
+		q.recordNumber(s.ID(), lst.Parent.Czxid, lst.highest, lst.overflowed)
 		return d, nil
 	}
 }
