@@ -29,3 +29,28 @@ func TestWriteOfBarrierThatAnOperatorDeletedEndsNoRoundOfTheNewOne(t *testing.T)
 		third.entered()
 	})
 }
+
+func TestWaitingMemberEntersAfterTheStateHasGoneBackToAnEarlierRound(t *testing.T) {
+	bubble(t, zktest.Options{}, func(s servers) {
+		p, q := s.process(), s.process()
+		var saved []byte
+		for number := range int64(3) {
+			a, b := p.enter(s.Context(), 2), q.enter(s.Context(), 2)
+			first, second := a.entered(), b.entered()
+			leaving := leave(first)
+			s.must(second.Leave(s.Context()))
+			s.mustReturn(leaving)
+			if number == 0 {
+				var err error
+				saved, _, err = s.Get(path + "/state")
+				s.must(err)
+			}
+		}
+		a := p.enter(s.Context(), 2)
+		a.mustWait(timeout)
+		s.must(s.Set(path+"/state", saved)) // as an operator does who writes saved data
+		b := q.enter(s.Context(), 2)
+		require.Equal(s, int64(2), a.entered().Number())
+		require.Equal(s, int64(2), b.entered().Number())
+	})
+}

@@ -77,15 +77,16 @@ type phase int
 const (
 	forming phase = iota // it has not begun
 	entered              // it has begun with the member
-	missed               // it has begun without the member, or is over
+	missed               // it has begun without the member, is over, or is not the next one any more
 )
 
-// phaseOf returns how far a round is for a member that waits for it.
+// phaseOf returns how far a round is for a member that waits for it. The member has read a record whose next round it was, and no answer
+// is older than an earlier one: an earlier round is the newest only if the record was restored. Then other members wait for another round.
 func (r record) phaseOf(of round, id string) phase {
 	switch {
 	case r.life != of.life:
 		return missed
-	case r.Round < of.number:
+	case r.next() == of:
 		return forming
 	case r.Round == of.number && slices.Contains(r.Members, id):
 		return entered
