@@ -114,6 +114,7 @@ type reader struct {
 type entry struct {
 	member   Member
 	isMember bool
+	czxid    int64
 	changed  <-chan struct{} // closed when it may have changed
 }
 
@@ -138,10 +139,10 @@ func (r *reader) read(ctx context.Context) (Snapshot, error) {
 		if err != nil {
 			return Snapshot{}, err
 		}
-		if complete {
+		if complete && !r.isNewer(children) {
 			return r.snapshot(children), nil
 		}
-		// A member has left since it was listed.
+		// A member has left since it was listed. Another process may have joined with its id.
 		if err := r.view.Await(ctx, children.Changed); err != nil {
 			return Snapshot{}, err
 		}
@@ -165,12 +166,22 @@ func (r *reader) update(ctx context.Context, names []string) (complete bool, err
 		return false, err
 	}
 	for name, c := range contents {
-		e := entry{changed: c.Changed}
+		e := entry{czxid: c.Stat.Czxid, changed: c.Changed}
 		e.member, e.isMember = memberOf(name, c)
 		known[name] = e
 	}
 	r.known = known
 	return len(contents) == len(stale), nil
+}
+
+// isNewer reports whether a child was created after the listing.
+func (r *reader) isNewer(children view.Children) bool {
+	for _, e := range r.known {
+		if e.czxid > children.Stat.Pzxid {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reader) snapshot(children view.Children) Snapshot {

@@ -195,3 +195,24 @@ func TestRevisionNeverFallsWithServersThatLag(t *testing.T) {
 		require.NotZero(s, revision)
 	})
 }
+
+// The member's id is that of one which has left: the names that were listed do not show the difference.
+func TestSnapshotHasNoMemberThatJoinedAfterItsRevision(t *testing.T) {
+	bubble(t, zktest.Options{}, func(s servers) {
+		p, q, o := s.process(), s.process(), s.process()
+		p.join("x", "1")
+		joined := make(chan struct{})
+		go func() {
+			defer close(joined)
+			q.join("x", "2")
+		}()
+		time.Sleep(timeout)
+		o.link.Intercept(zktest.Rule{Op: "getData", Path: path + "/x", Times: 1, Before: func(zktest.Request) {
+			s.must(p.client.Close())
+			<-joined
+		}})
+		snapshot := o.members()
+		require.Equal(s, []string{"x=2"}, names(snapshot.Members))
+		require.GreaterOrEqual(s, snapshot.Revision, snapshot.Members[0].Joined)
+	})
+}
