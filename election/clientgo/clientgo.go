@@ -113,8 +113,8 @@ func once(f func()) func() {
 	return func() {
 		select {
 		case begun <- struct{}{}:
+			defer close(done) // also if f panics, or ends the goroutine: the other calls would wait for ever
 			f()
-			close(done)
 		default:
 			<-done
 		}

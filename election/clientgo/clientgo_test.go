@@ -5,6 +5,7 @@ package clientgo_test
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -275,6 +276,41 @@ func TestCallbackThatDoesNotStopEndsRunWithErrOverrun(t *testing.T) {
 		require.ErrorIs(t, err, election.ErrOverrun)
 		require.EqualValues(t, 1, stopped.Load())
 		<-returned
+	})
+}
+
+// As t.FailNow does.
+func TestRunReturnsAlthoughOnStoppedLeadingEndsItsGoroutine(t *testing.T) {
+	bubble(t, func(t *testing.T, ensemble *zktest.Ensemble) {
+		link := ensemble.Link()
+		client, err := recipes.Connect(t.Context(), ensemble.Addrs(), &recipes.Options{
+			SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, err)
+		defer client.Close()
+		e, err := election.New(client, "/election/controller", nil)
+		require.NoError(t, err)
+		stopped := make(chan struct{})
+		result := make(chan error, 1)
+		go func() {
+			result <- clientgo.Run(t.Context(), e, leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(context.Context) {
+					link.Refuse(true)
+					link.Reset()
+					<-stopped
+				},
+				OnStoppedLeading: func() {
+					close(stopped)
+					runtime.Goexit()
+				},
+			})
+		}()
+		select {
+		case err := <-result:
+			require.ErrorIs(t, err, recipes.ErrLost)
+		case <-time.After(10 * timeout):
+			require.Fail(t, "not returned")
+		}
 	})
 }
 
