@@ -119,7 +119,11 @@ func (d *Double) sizeError(r record) error {
 // write replaces the record of a version. It returns nil when the record has changed, by this call or by another client:
 // the caller reads it again.
 func (d *Double) write(ctx context.Context, r record, version int32, changed <-chan struct{}) error {
-	err := d.record.Replace(ctx, r.content(), version)
+	return d.settle(ctx, d.record.Replace(ctx, r.content(), version), changed)
+}
+
+// settle is the rest of write, after the result of the request.
+func (d *Double) settle(ctx context.Context, err error, changed <-chan struct{}) error {
 	if err != nil && ctx.Err() != nil {
 		return ended(ctx, d.Path())
 	}
@@ -179,7 +183,18 @@ func (d *Double) closeEmpty(ctx context.Context, r record, changed <-chan struct
 	if err != nil || members > 0 {
 		return err
 	}
-	return d.write(ctx, r.closed(), r.version, changed)
+	if err = d.record.Replace(ctx, r.closed().content(), r.version); err == nil {
+		d.remove(ctx, r.newest()) // by one member: at the same instant, all can find the round empty
+	}
+	return d.settle(ctx, err, changed)
+}
+
+// remove tries to delete the node of a round that is over: where parents are persistent, no server does. A member whose session was lost
+// may register in that round once more. Then the node stays, or is created again.
+func (d *Double) remove(ctx context.Context, of round) {
+	if node, err := node.New(d.client, d.path+"/"+of.name()); err == nil {
+		_ = node.DeleteEmpty(ctx)
+	}
 }
 
 // interval returns how often those that wait for the end of a round read whether its members still have nodes. The last

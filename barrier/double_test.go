@@ -362,3 +362,31 @@ func TestInvalidArgumentOfDoubleIsAnErrorThatNamesIt(t *testing.T) {
 		s.must(r.Leave(s.Context()))
 	})
 }
+
+// Where parents are persistent, no server deletes the node of a round.
+func TestRoundsLeaveNoNodes(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		bubble(t, zktest.Options{}, func(s servers) {
+			var members []*process
+			for range n {
+				members = append(members, s.processWith(recipes.Options{PersistentParents: true}))
+			}
+			for range 100 {
+				var waiting []entering
+				for _, p := range members {
+					waiting = append(waiting, p.enter(s.Context(), n))
+				}
+				var leaving []<-chan error
+				for _, e := range waiting {
+					leaving = append(leaving, leave(e.entered()))
+				}
+				for _, l := range leaving {
+					s.mustReturn(l)
+				}
+			}
+			names, err := s.Children(path)
+			s.must(err)
+			require.Equal(s, []string{"state"}, names)
+		})
+	}
+}

@@ -50,14 +50,19 @@ type process struct {
 // process connects a process that knows only these servers, or all if none is named.
 func (s servers) process(addrs ...string) *process {
 	s.Helper()
+	return s.processWith(recipes.Options{}, addrs...)
+}
+
+// processWith is process with options of its client.
+func (s servers) processWith(opts recipes.Options, addrs ...string) *process {
+	s.Helper()
 	if addrs == nil {
 		addrs = s.Addrs()
 	}
 	link := s.Link()
 	link.Delay(time.Millisecond)
-	client, err := recipes.Connect(s.Context(), addrs, &recipes.Options{
-		SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
-	})
+	opts.SessionTimeout, opts.Dial, opts.Logger = timeout, link.Dial, slog.New(slog.DiscardHandler)
+	client, err := recipes.Connect(s.Context(), addrs, &opts)
 	require.NoError(s, err)
 	s.Cleanup(func() { client.Close() })
 	b, err := barrier.New(client, path, nil)

@@ -78,6 +78,14 @@ func (n *Node) Delete(ctx context.Context) error {
 	})
 }
 
+// DeleteEmpty deletes the node in one request, if it exists and has no children. It is for a node that its users create again when they
+// need it: a delete that was not answered is repeated, and the node can be another one by then.
+func (n *Node) DeleteEmpty(ctx context.Context) error {
+	return client.Of(n).Write(ctx, "delete", n.Path(), func(s *client.Session, w *client.Write) error {
+		return w.Send(s, func(conn *zk.Conn) error { return conn.Delete(n.Path(), -1) })
+	})
+}
+
 // AwaitDeleted waits until the node does not exist, and returns immediately if it does not. It also returns if the node was
 // deleted and has been created again.
 //
