@@ -32,6 +32,7 @@ import (
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last Leader
+		var session int64 // of the last one's node
 		for {
 			front, err := e.queue.Front(ctx)
 			if err != nil {
@@ -45,13 +46,14 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				return
 			}
 			leader, found := leaderOf(front.Contender).withValue(value)
-			if !found && leader.Token == last.Token {
+			same := front.Contender.Session == session && leader.isTermOf(last)
+			if !found && same {
 				// The value already comes from the next leader, which Changed announces: until then, this
 				// one has the value that it was shown with.
 				leader = last
 			}
-			if !front.Empty && !leader.equal(last) {
-				last = leader
+			if !front.Empty && !(same && leader.isShownAs(last)) {
+				last, session = leader, front.Contender.Session
 				if !yield(leader, nil) {
 					return
 				}
@@ -67,7 +69,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// equal reports whether l shows the same term with the same value as m.
-func (l Leader) equal(m Leader) bool {
-	return l.Token == m.Token && l.Value == m.Value && l.Draining == m.Draining
+// isTermOf reports whether l and m show the same term, if it is of the same session. An ensemble that was wiped or restored can grant a token
+// again, to another candidate.
+func (l Leader) isTermOf(m Leader) bool {
+	return l.Token == m.Token && l.Owner == m.Owner && l.Host == m.Host && l.PID == m.PID
 }
+
+// isShownAs reports whether l shows its term with the same value as m.
+func (l Leader) isShownAs(m Leader) bool { return l.Value == m.Value && l.Draining == m.Draining }

@@ -72,7 +72,7 @@ func difference(from, to Snapshot) Change {
 		old := before[0]
 		before = before[1:]
 		switch {
-		case old.Joined != m.Joined:
+		case old.Joined != m.Joined, old.Session != m.Session: // an ensemble that was wiped or restored can give a zxid again
 			c.Left, c.Joined = append(c.Left, old), append(c.Joined, m)
 		case old.Revision != m.Revision:
 			c.Updated = append(c.Updated, m)
