@@ -38,8 +38,8 @@ func Search(ctx context.Context, s *session.Session, path string, unknown []*nod
 	for _, n := range unknown {
 		nonces[n.Nonce] = true
 		highest := n.Above
-		if parent.Czxid != n.Tag {
-			highest = math.MinInt32 // in another life of the parent its numbers have begun anew
+		if parent.Czxid != n.Tag || protocol.LastNumber(parent.Cversion, parent.NumChildren) < highest {
+			highest = math.MinInt32 // the numbers have begun anew in another life of the parent, or gone back when the ensemble was restored
 		}
 		if seen, ok := above[n.Prefix]; ok {
 			highest = min(highest, seen)

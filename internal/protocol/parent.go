@@ -37,3 +37,9 @@ func ParseHint(data []byte) int64 {
 	}
 	return hint
 }
+
+// LastNumber returns the number of the child of a queue's node that was created last, -1 if there was none. The arguments are of the node's
+// Stat: Cversion counts creates and deletes, and NumChildren is their difference. Their sum, twice the creates, can exceed an int32.
+func LastNumber(cversion, children int32) int32 {
+	return int32((uint32(cversion)+uint32(children))/2) - 1 //nolint:gosec // half of it is an int32
+}

@@ -27,3 +27,12 @@ func TestDataOfAnotherFormatHaveNoHint(t *testing.T) {
 		require.Zero(t, ParseHint([]byte(data)), "%q", data)
 	}
 }
+
+func TestLastNumberIsThatOfTheChildThatWasCreatedLast(t *testing.T) {
+	for _, created := range []int64{0, 1, 5, 1 << 30, 1<<30 + 7, 1<<31 - 1} {
+		for children := int64(0); children <= min(created, 3); children++ {
+			deleted := created - children
+			require.EqualValues(t, created-1, LastNumber(int32(created+deleted), int32(children)), "%d created, %d left", created, children) //nolint:gosec // as a server's
+		}
+	}
+}

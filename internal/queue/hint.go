@@ -33,7 +33,7 @@ func (q *Queue) removal(p *Place) claim.Removal {
 		case written != nil:
 			q.recordHint(s.ID(), hint)
 			q.witnesses.guess(p, written)
-			if number := lastNumber(written); number < protocol.OverflowSequence {
+			if number := protocol.LastNumber(written.Cversion, written.NumChildren); number < protocol.OverflowSequence {
 				q.recordNumber(s.ID(), written.Czxid, number, false) // a search for the next join begins behind it
 			}
 		}

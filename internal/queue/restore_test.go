@@ -3,6 +3,7 @@
 package queue
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,6 +59,25 @@ func TestLostReplyOfCreateIsFoundAgainAfterNumbersAreRestored(t *testing.T) {
 		require.Empty(t, s.queue())
 		synctest.Wait()
 		require.Equal(t, []recovery{{found: true}}, *found)
+	})
+}
+
+// A session that was in the backup goes on after the restore, if the leader of a later epoch serves it.
+func TestLostReplyOfCreateIsFoundAgainInASessionThatOutlivesARestore(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		queue := newQueue(t, client, nil)
+		claim, err := queue.Claim(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, queue.Release(t.Context(), claim))
+		queue.recordNumber(client.SessionID(), s.czxid("/l"), 5000, false) // before the restore
+		s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToClient})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		claim, err = queue.Claim(ctx)
+		require.NoError(t, err)
+		require.Equal(t, []string{claim.Path()}, s.queue(), "one node, and it is the claim's")
 	})
 }
 

@@ -22,14 +22,10 @@ type witness struct {
 	name string     // empty if there is none
 }
 
-// lastNumber returns the number of the child that was created last: Cversion counts creates and deletes, and NumChildren is their
-// difference.
-func lastNumber(parent *zk.Stat) int32 { return (parent.Cversion+parent.NumChildren)/2 - 1 }
-
 // guess takes the number of the child that was created last, from the reply to a release of the place. With one child alone, that is
 // the next holder, and soon gone.
 func (w *witness) guess(p *Place, parent *zk.Stat) {
-	number, name := lastNumber(parent), ""
+	number, name := protocol.LastNumber(parent.Cversion, parent.NumChildren), ""
 	if parent.NumChildren >= 2 && 0 <= number && number < protocol.OverflowSequence {
 		name = protocol.NamePrefix(parent.Czxid, "", p.mode) + protocol.SequenceSuffix(number)
 	}

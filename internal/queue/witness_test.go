@@ -122,7 +122,7 @@ func TestLastNumberIsThatOfTheChildThatWasCreatedLast(t *testing.T) {
 			require.NoError(t, err)
 			_, stat, err := s.Get("/l")
 			require.NoError(t, err)
-			require.Equal(t, memberOf(claim).Sequence, lastNumber(&zk.Stat{Cversion: stat.Cversion, NumChildren: stat.NumChildren}))
+			require.Equal(t, memberOf(claim).Sequence, protocol.LastNumber(stat.Cversion, stat.NumChildren))
 			require.NoError(t, queue.Release(t.Context(), claim))
 		}
 	})
