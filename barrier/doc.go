@@ -67,7 +67,7 @@
 //
 // # What it costs
 //
-// A member of a Double takes four to eight requests to enter, and two to five to leave, however large n is: docs/performance.md. Each
+// A member of a Double takes four to eight requests to enter, and two to four to leave, however large n is: docs/performance.md. Each
 // reads the names of all members once in a round, 15 bytes each, so that a thousand members read 15 MB together. Members that
 // wait for others ask once in T/2 whether these have died. No heartbeats are sent.
 //

@@ -189,11 +189,11 @@ func (d *Double) closeEmpty(ctx context.Context, r record, changed <-chan struct
 	return d.settle(ctx, err, changed)
 }
 
-// remove tries to delete the node of a round that is over: where parents are persistent, no server does. A member whose session was lost
+// remove tries to delete the node of a round that is over, where no server does. A member whose session was lost
 // may register in that round once more. Then the node stays, or is created again.
 func (d *Double) remove(ctx context.Context, of round) {
 	if node, err := node.New(d.client, d.path+"/"+of.name()); err == nil {
-		_ = node.DeleteEmpty(ctx)
+		_ = node.DeleteParent(ctx)
 	}
 }
 

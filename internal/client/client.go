@@ -309,6 +309,9 @@ func (c *Client) Report() *report.Reporter { return c.report }
 // Namespace returns the path in front of every path of a caller.
 func (c *Client) Namespace() string { return c.config.Namespace }
 
+// PersistentParents reports whether the parents of nodes are persistent, so that no server deletes them.
+func (c *Client) PersistentParents() bool { return c.config.Containers.Missing() }
+
 // ACL returns the ACL of nodes that the client creates.
 func (c *Client) ACL() []zk.ACL { return c.config.ACL }
 

@@ -78,9 +78,13 @@ func (n *Node) Delete(ctx context.Context) error {
 	})
 }
 
-// DeleteEmpty deletes the node in one request, if it exists and has no children. It is for a node that its users create again when they
-// need it: a delete that was not answered is repeated, and the node can be another one by then.
-func (n *Node) DeleteEmpty(ctx context.Context) error {
+// DeleteParent deletes the node in one request, if it exists and has no children, unless the client's parents are containers, which servers
+// delete. It is for a node that its users create again when they need it: a delete that was not answered is repeated, and the node can be
+// another one by then.
+func (n *Node) DeleteParent(ctx context.Context) error {
+	if !client.Of(n).PersistentParents() {
+		return nil
+	}
 	return client.Of(n).Write(ctx, "delete", n.Path(), func(s *client.Session, w *client.Write) error {
 		return w.Send(s, func(conn *zk.Conn) error { return conn.Delete(n.Path(), -1) })
 	})

@@ -26,8 +26,8 @@ type Containers struct {
 // server that was just stopped.
 const maxHangUps = 2
 
-// missing reports whether parents are to be persistent: by option, or because no server answers requests for containers.
-func (c *Containers) missing() bool {
+// Missing reports whether parents are to be persistent: by option, or because no server answers requests for containers.
+func (c *Containers) Missing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.Never || !c.answered && c.hangUps >= maxHangUps

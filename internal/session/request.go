@@ -270,7 +270,7 @@ func (s *sender) createParent(ctx context.Context, path string, data []byte) err
 func (s *sender) createNode(ctx context.Context, path string, data []byte) error {
 	containers := s.config.Containers
 	_, err := Retry(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
-		if containers.missing() {
+		if containers.Missing() {
 			return conn.Create(path, data, 0, s.config.ACL)
 		}
 		w := s.link.state().wire
