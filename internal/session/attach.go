@@ -3,7 +3,12 @@
 package session
 
 import (
+	"context"
+	"errors"
+
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
 // event is the client's callback. It runs on the goroutines that serve the
@@ -17,8 +22,9 @@ func (s *Session) event(ev zk.Event) {
 		case ev.Type == zk.EventNodeDeleted:
 			s.MarkLost(n)
 		case ev.Type == zk.EventNodeDataChanged:
+			s.Nodes.Unwatch(n) // the event has spent the watch
 			// An error means that the session is over.
-			_ = s.spawn(func() { _, _ = s.MarkOverwritten(n) })
+			_ = s.spawn(func() { s.examine(n) })
 		}
 		return
 	}
@@ -34,6 +40,20 @@ func (s *Session) event(ev zk.Event) {
 		s.End(ErrExpired)
 		s.disconnect() // an abandoned session is still dialling
 	}
+}
+
+// examine finds out whether a node was overwritten that a server reports as written. The event is no evidence: a server also sends it
+// for a node that was last written before its watch was set, if the client's SetWatches names an older zxid, as after a connection on
+// which not all watches were set again. A node that cannot be read is for the next heartbeat to check, at its Version.
+func (s *Session) examine(n *nodes.Node) {
+	c, err := s.readOwn(n)
+	if err == nil || errors.Is(err, zk.ErrNoNode) {
+		s.markRead(n, c, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.Timeout()) // the node may be released in the meantime
+	defer cancel()
+	_ = s.Prove(ctx, n) // a loss is marked by the check
 }
 
 // setAttached records whether a server serves the session.

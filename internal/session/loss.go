@@ -29,19 +29,30 @@ func (d *deletions) MarkLost(n *nodes.Node) bool {
 // cause is nil if the session itself has written the node, or if that is possible and the read
 // failed: the node is not lost then, and a check at its Version shows more.
 func (d *deletions) MarkOverwritten(n *nodes.Node) (was bool, cause error) {
-	cause = sentinel.ErrDeleted
+	c, err := d.readOwn(n)
+	if err != nil && d.Nodes.MayBeRewritten(n) && OutcomeOf(err) != Refused {
+		return false, nil
+	}
+	return d.markRead(n, c, err)
+}
+
+// readOwn reads the session's own node, in T/8 at most.
+func (d *deletions) readOwn(n *nodes.Node) (content, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.Timeout()/8)
 	defer cancel()
-	c, err := RetryAs(ctx, d, Holder, "read", n.Path, getting(n.Path))
-	switch {
-	case err == nil && d.Nodes.Recognise(n, c.stat.Version, c.data):
-		return false, nil
-	case err == nil:
+	return RetryAs(ctx, d, Holder, "read", n.Path, getting(n.Path))
+}
+
+// markRead is MarkOverwritten after the read, which returned c, or failed.
+func (d *deletions) markRead(n *nodes.Node, c content, err error) (was bool, cause error) {
+	cause = sentinel.ErrDeleted
+	if err == nil {
+		if d.Nodes.Recognise(n, c.stat.Version, c.data) {
+			return false, nil
+		}
 		if revoked := d.config.Revoked(c.data); revoked != nil {
 			cause = revoked
 		}
-	case d.Nodes.MayBeRewritten(n) && OutcomeOf(err) != Refused:
-		return false, nil
 	}
 	// The node still exists: it is kept until the holder's work has had time to stop.
 	return d.markLost(n, cause, d.DeleteLater), cause
