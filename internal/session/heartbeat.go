@@ -199,6 +199,10 @@ func (h *heartbeats) checkVersions(checked []*nodes.Node, send func(ops []any) (
 		ops[i] = &zk.CheckVersionRequest{Path: p.Path, Version: p.Version()}
 	}
 	results, err := send(ops)
+	// As in repeat: such an answer says nothing about the nodes, and the contenders that wait for the proof would fail with it.
+	for odd := 0; unnamed(err) && odd < maxOdd && h.Ended() == nil; odd++ {
+		results, err = send(ops)
+	}
 	if err == nil || errors.Is(err, zk.ErrSessionExpired) {
 		return err
 	}
