@@ -65,40 +65,50 @@ func (d *deletions) EndGrace(p *nodes.Node) {
 	d.alarm.Ring()
 }
 
-// deleteAll deletes the nodes, up to MaxInFlight at a time. It first searches for those
-// whose path is unknown, once for each parent.
+// deleteAll deletes the nodes, up to MaxInFlight at a time. It searches for those whose path is unknown, once for each parent: a
+// search takes several round trips, and so begins after the deletion of all others, and waits for no other search.
 func (d *deletions) deleteAll(ctx context.Context, due []*nodes.Node) {
 	unknown := make(map[string][]*nodes.Node)
-	known := make([]*nodes.Node, 0, len(due))
+	steps := make([]func(), 0, len(due))
 	for _, p := range due {
 		if p.Path == "" {
 			unknown[p.Parent] = append(unknown[p.Parent], p)
 		} else {
-			known = append(known, p)
+			steps = append(steps, func() { d.deleteKnown(ctx, p) })
 		}
 	}
 	for parent, below := range unknown {
-		paths, err := d.config.Find(ctx, parent, below)
-		for _, p := range below {
-			path, found := paths[p.Nonce]
-			switch {
-			case err != nil:
-				d.postpone(p, err)
-			case !found:
-				d.Nodes.MarkGone(p)
-			default:
-				p.Path = path
-				d.Nodes.Joined(p)
-				known = append(known, p)
-			}
-		}
+		steps = append(steps, func() { d.deleteFound(ctx, parent, below) })
 	}
 	// An error means that the session is over, and that its nodes go with it.
-	_ = Each(d, known, func(p *nodes.Node) {
-		if _, err := d.Delete(ctx, p, Ordinary); err != nil {
+	_ = Each(d, steps, func(step func()) { step() })
+}
+
+// deleteKnown deletes one node whose path is known.
+func (d *deletions) deleteKnown(ctx context.Context, p *nodes.Node) {
+	if _, err := d.Delete(ctx, p, Ordinary); err != nil {
+		d.postpone(p, err)
+	}
+}
+
+// deleteFound searches for nodes below one parent, and deletes those that exist.
+func (d *deletions) deleteFound(ctx context.Context, parent string, below []*nodes.Node) {
+	known := make([]*nodes.Node, 0, len(below))
+	paths, err := d.config.Find(ctx, parent, below)
+	for _, p := range below {
+		path, found := paths[p.Nonce]
+		switch {
+		case err != nil:
 			d.postpone(p, err)
+		case !found:
+			d.Nodes.MarkGone(p)
+		default:
+			p.Path = path
+			d.Nodes.Joined(p)
+			known = append(known, p)
 		}
-	})
+	}
+	_ = Each(d, known, func(p *nodes.Node) { d.deleteKnown(ctx, p) })
 }
 
 // Delete deletes the node. existed is false if the node did not exist before the call.
