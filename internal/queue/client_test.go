@@ -70,6 +70,7 @@ func requireNoConnection(t *testing.T, within time.Duration, serve func(net.Conn
 	})
 	require.Nil(t, client)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, recipes.ErrUncertain, "there was no session")
 	require.ErrorContains(t, err, "connect: ")
 	require.ErrorContains(t, err, "zk1.example.org:2181")
 	require.ErrorContains(t, err, "[::1]:2182")

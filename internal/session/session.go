@@ -129,7 +129,8 @@ func (s *Session) Close() error {
 	case <-timer.C:
 		s.events.Stuck()
 	}
-	if last == nil || last.SessionEnded() {
+	// Without the answer to a handshake, no node was ever sent.
+	if last == nil || s.ID() == 0 || last.SessionEnded() {
 		return nil
 	}
 	return s.Fail("close the session", "", fmt.Errorf("%w: no server answered; its nodes exist until it expires, %v after the last answer",
