@@ -192,15 +192,25 @@ func TestSessionWithoutWatchesMissesNothing(t *testing.T) {
 	})
 }
 
-// An event that is larger than the buffer is not looked at: its watch is set again in vain.
+// The event is larger than the buffer of the connection. A client that accepts no such packet ends the connection.
 func TestEventOfAVeryLongPathPasses(t *testing.T) {
-	faketime.Test(t, func(t *testing.T) {
-		b := watchingBench(t)
-		event := wiretest.Event(wiretest.Deleted, "/"+strings.Repeat("x", 1<<17))
-		b.serve(event)
-		got, err := b.next()
-		require.NoError(t, err)
-		require.Equal(t, event[4:], got)
-		require.EqualValues(t, 5, b.after(t).setAgain(t, 8, 0, data, exist, child))
-	})
+	long := watch{watchData, "/" + strings.Repeat("x", 1<<17)}
+	for limit, want := range map[int]int64{0: 8, 1 << 18: 8, 1 << 16: 6} {
+		faketime.Test(t, func(t *testing.T) {
+			b := watchingBench(t)
+			b.exchange(t, watching(4, wiretest.GetData, long.path), wiretest.Reply(4, 6, 0, nil))
+			b = b.after(t)
+			require.EqualValues(t, 6, b.setAgain(t, 8, 0, data, exist, child))
+
+			b.hooks.MaxReply = limit
+			events := [][]byte{wiretest.Event(wiretest.Deleted, long.path), wiretest.Event(wiretest.Deleted, data.path)}
+			b.serve(events...)
+			for _, event := range events {
+				got, err := b.next()
+				require.NoError(t, err)
+				require.Equal(t, event[4:], got)
+			}
+			require.Equal(t, want, b.after(t).setAgain(t, 9, 0, exist, child), "replies of %d bytes", limit)
+		})
+	}
 }

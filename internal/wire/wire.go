@@ -307,23 +307,6 @@ func (w *Wire) readWatches(p packet, code int32) {
 	}
 }
 
-// readEvent records which watches the event has fired that the next frame is.
-func (w *Wire) readEvent() error {
-	const kind, path = codeOfReply + 4, codeOfReply + 4 + 4 + 4 // after the kind, the state
-	// A watch that is not seen to fire is set again in vain, and never missed.
-	if w.left < path || w.left > w.r.Size() {
-		return nil
-	}
-	frame, err := w.r.Peek(w.left)
-	if err != nil {
-		return err
-	}
-	if node, _, ok := cutString(frame[path:]); ok {
-		w.watches.fired(int32(binary.BigEndian.Uint32(frame[kind:])), node)
-	}
-	return nil
-}
-
 // answer records that the packet xid was answered: the oldest in flight, because a server
 // answers the packets of one connection in the order in which they arrived.
 func (w *Wire) answer(xid int32) (p packet, now time.Time) {
