@@ -69,17 +69,13 @@ func (p *Place) setCreated(path string, czxid int64) error {
 }
 
 // An ownWatch is the watch of a place's own node, nil before it is set.
-type ownWatch struct {
-	*session.Watch
-	detached <-chan struct{} // closed once the connection has ended on which it was set
-}
+type ownWatch struct{ *session.Watch }
 
 // watchOwn watches the place's node, to be notified of its deletion.
 func (p *Place) watchOwn(ctx context.Context, s *client.Session) error {
-	_, detached := s.Served()
 	w, err := s.Watch(ctx, p.Path, session.WatchNode)
 	if err == nil {
-		p.own = ownWatch{w, detached}
+		p.own = ownWatch{w}
 	}
 	return err
 }
@@ -93,9 +89,9 @@ func (w ownWatch) fired() <-chan struct{} {
 }
 
 // isQuiet reports whether the node existed at the last event that the server has reported on this connection: it reports events
-// in the order in which they happened.
+// in the order in which they happened. The watch can be older than the connection: another contender of the client may have set it.
 func (w ownWatch) isQuiet() bool {
-	return w.Watch != nil && !isClosed(w.Fired()) && !isClosed(w.detached)
+	return w.Watch != nil && !isClosed(w.Fired()) && !isClosed(w.Detached())
 }
 
 func isClosed(c <-chan struct{}) bool {

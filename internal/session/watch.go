@@ -30,7 +30,10 @@ func (s *sender) Watch(ctx context.Context, path string, kind WatchKind) (*Watch
 func (s *sender) setWatch(key watchKey, w *Watch) {
 	err := s.spawn(func() {
 		c, err := repeat(s.ctx, s, "watch", key.path, func() (content, error) {
-			return CallAndWait(s.ctx, s, Ordinary, func(conn *zk.Conn) (content, error) { return requestWatch(conn, key) })
+			return CallAndWait(s.ctx, s, Ordinary, func(conn *zk.Conn) (content, error) {
+				_, w.detached = s.Served() // first: the request may be sent on a later connection
+				return requestWatch(conn, key)
+			})
 		})
 		w.data, w.children, w.stat, w.at = c.data, c.children, c.stat, time.Now()
 		s.wasSet(key, w, err)

@@ -30,6 +30,8 @@ type Watch struct {
 	fired chan struct{} // closed when the node may have changed
 	err   error         // the server's; written before set is closed, as is what follows
 
+	detached <-chan struct{} // closed once the connection has ended on which it was set
+
 	event zk.EventType // that fired the watch; written before fired is closed
 
 	// Of WatchNode and WatchChildren: the node, or its children and its Stat, as the server
@@ -56,6 +58,11 @@ func (w *Watch) Content() (data []byte, stat *zk.Stat, at time.Time) { return w.
 // Children is Content for a WatchChildren: the names of the children, in no order, and the
 // Stat of the node.
 func (w *Watch) Children() (names []string, stat *zk.Stat) { return w.children, w.stat }
+
+// Detached returns a channel that is closed once the connection has ended on which the watch was set. On a later one the watch is not
+// set before the answer to SetWatches, and events of other watches come earlier. It is valid for a watch that was set without
+// an error.
+func (w *Watch) Detached() <-chan struct{} { return w.detached }
 
 // Fired returns a channel that is closed when the node may have changed.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
