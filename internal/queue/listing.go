@@ -109,20 +109,22 @@ var shared client.SessionSlot[sharing]
 
 // List returns a listing that the server made after the call began.
 func List(ctx context.Context, s *client.Session, path string) (*Listing, error) {
-	return listBy(ctx, s, &shared.Of(s).lists, path, s.Children)
+	return listBy(ctx, s, &shared.Of(s).lists, path, s.ChildrenWhileAsked)
 }
 
 // show is list for a caller that only shows the queue: it returns an error if connections end in place of the answer.
 func show(ctx context.Context, s *client.Session, path string) (*Listing, error) {
-	return listBy(ctx, s, &shared.Of(s).shown, path, s.ChildrenAtMost)
+	return listBy(ctx, s, &shared.Of(s).shown, path, func(_ context.Context, path string) ([]string, *zk.Stat, error) {
+		return s.ChildrenAtMost(s.Context(), path)
+	})
 }
 
 func listBy(
 	ctx context.Context, s *client.Session, requests *session.Sharing[struct{}, *Listing], path string,
-	request func(context.Context, string) ([]string, *zk.Stat, error),
+	request func(asked context.Context, path string) ([]string, *zk.Stat, error),
 ) (*Listing, error) {
-	lst, err := requests.Do(ctx, s.Session, path, struct{}{}, func([]struct{}) (*Listing, error) {
-		children, stat, err := request(s.Context(), path)
+	lst, err := requests.Do(ctx, s.Session, path, struct{}{}, func(asked context.Context, _ []struct{}) (*Listing, error) {
+		children, stat, err := request(asked, path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return &Listing{highest: -1, Plain: true}, nil
 		}

@@ -22,17 +22,18 @@ const PacePerMember = 100 * time.Microsecond
 
 // ListSoon is list for callers that can wait.
 func (q *Queue) ListSoon(ctx context.Context, s *client.Session) (*Listing, error) {
-	lst, err := shared.Of(s).paced.Do(ctx, s.Session, q.path, struct{}{}, func([]struct{}) (*Listing, error) {
+	lst, err := shared.Of(s).paced.Do(ctx, s.Session, q.path, struct{}{}, func(asked context.Context, _ []struct{}) (*Listing, error) {
 		q.mu.Lock()
 		pause := time.Until(q.nextSoon)
 		q.mu.Unlock()
 		if pause > 0 {
 			select {
 			case <-time.After(pause):
-			case <-s.Context().Done():
+			case <-asked.Done():
+				return nil, context.Cause(asked)
 			}
 		}
-		lst, err := List(s.Context(), s, q.path)
+		lst, err := List(asked, s, q.path)
 		if err == nil && len(lst.Members) > MaxUnpaced {
 			q.mu.Lock()
 			q.nextSoon = time.Now().Add(time.Duration(len(lst.Members)) * PacePerMember)

@@ -26,7 +26,7 @@ func (q *Queue) Learn(ctx context.Context, s *client.Session) (parentView, error
 		if known {
 			return v, nil
 		}
-		parent, err := shared.Of(s).parents.Do(ctx, s.Session, q.path, struct{}{}, func([]struct{}) (parent, error) { return readParent(s, q.path) })
+		parent, err := shared.Of(s).parents.Do(ctx, s.Session, q.path, struct{}{}, func(context.Context, []struct{}) (parent, error) { return readParent(s, q.path) })
 		if err != nil {
 			if ctx.Err() != nil {
 				err = &recipes.Error{Op: "read", Path: q.path, Err: ctx.Err()}

@@ -17,7 +17,7 @@ import (
 //
 // Callers that search below the same parent at the same time share one search.
 func find(ctx context.Context, s *client.Session, p *Place) (found bool, err error) {
-	members, err := shared.Of(s).finds.Do(ctx, s.Session, p.Parent, p.Node, func(unknown []*nodes.Node) (map[string]protocol.Member, error) {
+	members, err := shared.Of(s).finds.Do(ctx, s.Session, p.Parent, p.Node, func(_ context.Context, unknown []*nodes.Node) (map[string]protocol.Member, error) {
 		return client.Search(s.Context(), s.Session, p.Parent, unknown)
 	})
 	if err != nil {

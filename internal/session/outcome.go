@@ -83,5 +83,6 @@ func failedUnsent(err error) bool {
 
 // unnamed reports whether a server answered with an error for which the ZooKeeper client has no name.
 func unnamed(err error) bool {
-	return OutcomeOf(err) == Unknown && !Retryable(err) && !errors.Is(err, sentinel.ErrUncertain) && !errors.Is(err, errUnanswered)
+	return OutcomeOf(err) == Unknown && !Retryable(err) && !errors.Is(err, sentinel.ErrUncertain) && !errors.Is(err, errUnanswered) &&
+		!errors.Is(err, errUnasked)
 }

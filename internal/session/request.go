@@ -174,15 +174,16 @@ func callWithoutTurn[R any](of Sender, request func(*zk.Conn) (R, error)) (R, er
 
 // Children lists the children of a node.
 func (s *sender) Children(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
-	type listing struct {
-		children []string
-		stat     *zk.Stat
-	}
-	l, err := Retry(ctx, s, "list", path, func(conn *zk.Conn) (listing, error) {
+	c, err := Retry(ctx, s, "list", path, listing(path))
+	return c.children, c.stat, err
+}
+
+// listing returns the request that lists the children of a node.
+func listing(path string) func(*zk.Conn) (content, error) {
+	return func(conn *zk.Conn) (content, error) {
 		children, stat, err := conn.Children(path)
-		return listing{children, stat}, err
-	})
-	return l.children, l.stat, err
+		return content{children: children, stat: stat}, err
+	}
 }
 
 // A content is the result of a read of a node, or of a listing of its children.

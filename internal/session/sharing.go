@@ -22,14 +22,21 @@ type Sharing[A, R any] struct {
 // A round is one answer, for all callers that asked before it began.
 type round[A, R any] struct {
 	asks     []A
+	callers  int             // that wait for the answer; guarded by Sharing.mu
+	begun    bool            // it is no longer the next round; likewise
+	asked    context.Context // done once no caller waits for the answer, or the session is over
+	cancel   context.CancelFunc
 	answered chan struct{} // closed once what follows is set
 	answer   R
 	err      error
 }
 
 // Do returns run's answer for key, from a round that begins after the call, or ctx's error.
-// For each key, one goroutine of the session at a time calls run.
-func (sh *Sharing[A, R]) Do(ctx context.Context, s *Session, key string, a A, run func(asks []A) (R, error)) (R, error) {
+// For each key, one goroutine of the session at a time calls run. asked is done once no caller waits for that answer, or the session
+// is over.
+func (sh *Sharing[A, R]) Do(
+	ctx context.Context, s *Session, key string, a A, run func(asked context.Context, asks []A) (R, error),
+) (R, error) {
 	sh.mu.Lock()
 	if sh.next == nil {
 		sh.next = make(map[string]*round[A, R])
@@ -37,8 +44,10 @@ func (sh *Sharing[A, R]) Do(ctx context.Context, s *Session, key string, a A, ru
 	r, running := sh.next[key]
 	if r == nil {
 		r = &round[A, R]{answered: make(chan struct{})}
+		r.asked, r.cancel = context.WithCancel(s.ctx)
 		sh.next[key] = r
 	}
+	r.callers++
 	r.asks = append(r.asks, a)
 	sh.mu.Unlock()
 	if !running {
@@ -50,13 +59,23 @@ func (sh *Sharing[A, R]) Do(ctx context.Context, s *Session, key string, a A, ru
 	case <-r.answered:
 		return r.answer, r.err
 	case <-ctx.Done():
+		sh.leave(r)
 		var zero R
 		return zero, ctx.Err()
 	}
 }
 
+// leave records that a caller no longer waits for the answer. Others may still come to a round that has not begun.
+func (sh *Sharing[A, R]) leave(r *round[A, R]) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if r.callers--; r.callers == 0 && r.begun {
+		r.cancel()
+	}
+}
+
 // run carries out round after round until no caller asks.
-func (sh *Sharing[A, R]) run(key string, run func(asks []A) (R, error)) {
+func (sh *Sharing[A, R]) run(key string, run func(asked context.Context, asks []A) (R, error)) {
 	for {
 		sh.mu.Lock()
 		r := sh.next[key]
@@ -66,8 +85,13 @@ func (sh *Sharing[A, R]) run(key string, run func(asks []A) (R, error)) {
 			return
 		}
 		sh.next[key] = nil // present but nil: a goroutine runs
+		r.begun = true
+		if r.callers == 0 {
+			r.cancel()
+		}
 		sh.mu.Unlock()
-		r.answer, r.err = run(r.asks)
+		r.answer, r.err = run(r.asked, r.asks)
+		r.cancel()
 		close(r.answered)
 	}
 }
@@ -79,6 +103,7 @@ func (sh *Sharing[A, R]) fail(key string, err error) {
 	delete(sh.next, key)
 	sh.mu.Unlock()
 	if r != nil {
+		r.cancel()
 		r.err = err
 		close(r.answered)
 	}

@@ -31,21 +31,38 @@ func atMost[R any](request func(*zk.Conn) (R, error)) func(*zk.Conn) (R, error) 
 	}
 }
 
+// errUnasked reports that a connection brought no answer, and that no caller waits for one.
+var errUnasked = errors.New("connection ended in place of an answer for which no caller waits")
+
+// whileAsked returns a request that fails for good once a connection has ended while it was under way, and no caller waits for the
+// answer: it may be one that never comes, and each repetition could end all other requests of the client.
+func whileAsked[R any](isAsked func() bool, request func(*zk.Conn) (R, error)) func(*zk.Conn) (R, error) {
+	return func(conn *zk.Conn) (R, error) {
+		value, err := request(conn)
+		if OutcomeOf(err) == Unknown && Retryable(err) && !isAsked() {
+			err = errUnasked
+		}
+		return value, err
+	}
+}
+
+// ChildrenWhileAsked is Children in the session's context, and is not repeated once asked is done.
+func (s *sender) ChildrenWhileAsked(asked context.Context, path string) (children []string, stat *zk.Stat, err error) {
+	// At the end of the session, which asked ends with, the error is that of the session.
+	isAsked := func() bool { return asked.Err() == nil || s.Ended() != nil }
+	c, err := Retry(s.ctx, s, "list", path, whileAsked(isAsked, listing(path)))
+	return c.children, c.stat, err
+}
+
 // GetAtMost is Get for a caller that needs the answer less than the client needs its connection: after some connections that
 // ended in its place, it returns an error.
 func (s *sender) GetAtMost(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	c, err := Retry(ctx, s, "read", path, atMost(func(conn *zk.Conn) (c content, err error) {
-		c.data, c.stat, err = conn.Get(path)
-		return c, err
-	}))
+	c, err := Retry(ctx, s, "read", path, atMost(getting(path)))
 	return c.data, c.stat, err
 }
 
 // ChildrenAtMost is Children for such a caller.
 func (s *sender) ChildrenAtMost(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
-	c, err := Retry(ctx, s, "list", path, atMost(func(conn *zk.Conn) (c content, err error) {
-		c.children, c.stat, err = conn.Children(path)
-		return c, err
-	}))
+	c, err := Retry(ctx, s, "list", path, atMost(listing(path)))
 	return c.children, c.stat, err
 }

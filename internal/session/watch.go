@@ -14,6 +14,7 @@ import (
 func (s *sender) Watch(ctx context.Context, path string, kind WatchKind) (*Watch, error) {
 	key := watchKey{path, kind}
 	w, isNew := s.watches.at(key)
+	defer s.watches.leave(w)
 	if isNew {
 		s.setWatch(key, w)
 	}
@@ -26,14 +27,14 @@ func (s *sender) Watch(ctx context.Context, path string, kind WatchKind) (*Watch
 }
 
 // setWatch sets the watch for all of its callers. It does not depend on the context of the
-// first one, which may end before the answer.
+// first one, which may end before the answer. It is not repeated once no caller waits.
 func (s *sender) setWatch(key watchKey, w *Watch) {
 	err := s.spawn(func() {
 		c, err := repeat(s.ctx, s, "watch", key.path, func() (content, error) {
-			return CallAndWait(s.ctx, s, Ordinary, func(conn *zk.Conn) (content, error) {
+			return CallAndWait(s.ctx, s, Ordinary, whileAsked(func() bool { return !s.watches.abandon(key, w) }, func(conn *zk.Conn) (content, error) {
 				_, w.detached = s.Served() // first: the request may be sent on a later connection
 				return requestWatch(conn, key)
-			})
+			}))
 		})
 		w.data, w.children, w.stat, w.at = c.data, c.children, c.stat, time.Now()
 		s.wasSet(key, w, err)

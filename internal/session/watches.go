@@ -28,6 +28,7 @@ type watchKey struct {
 type Watch struct {
 	set   chan struct{} // closed once the server has answered
 	fired chan struct{} // closed when the node may have changed
+	calls int           // of sender.Watch that have not returned; guarded by watches.mu
 	err   error         // the server's; written before set is closed, as is what follows
 
 	detached <-chan struct{} // closed once the connection has ended on which it was set
@@ -80,7 +81,7 @@ func newWatches() watches {
 	return watches{set: make(map[watchKey]*Watch), bells: make(map[string]map[chan struct{}]struct{})}
 }
 
-// at returns the watch of key, and whether the caller must set it. It is registered before the request is sent: the event may
+// at returns the watch of key, and whether the caller must set it. The caller calls leave when it returns. The watch is registered before the request is sent: the event may
 // come before the reply is handled.
 func (ws *watches) at(key watchKey) (w *Watch, isNew bool) {
 	ws.mu.Lock()
@@ -89,7 +90,28 @@ func (ws *watches) at(key watchKey) (w *Watch, isNew bool) {
 		w, isNew = &Watch{set: make(chan struct{}), fired: make(chan struct{})}, true
 		ws.set[key] = w
 	}
+	w.calls++
 	return w, isNew
+}
+
+// leave ends a call that at has begun.
+func (ws *watches) leave(w *Watch) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.calls--
+}
+
+// abandon removes the watch, which was not set so far, unless a call waits for it. A later call gets another one.
+func (ws *watches) abandon(key watchKey, w *Watch) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w.calls > 0 {
+		return false
+	}
+	if ws.set[key] == w {
+		delete(ws.set, key)
+	}
+	return true
 }
 
 // event handles one event of a node. The client calls it before it delivers any later packet
