@@ -52,7 +52,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				// one has the value that it was shown with.
 				leader = last
 			}
-			if !front.Empty && !(same && leader.isShownAs(last)) {
+			if !front.Empty && (!same || !leader.isShownAs(last)) {
 				last, session = leader, front.Contender.Session
 				if !yield(leader, nil) {
 					return

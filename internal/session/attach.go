@@ -48,7 +48,7 @@ func (s *Session) event(ev zk.Event) {
 func (s *Session) examine(n *nodes.Node) {
 	c, err := s.readOwn(n)
 	if err == nil || errors.Is(err, zk.ErrNoNode) {
-		s.markRead(n, c, err)
+		_, _ = s.markRead(n, c, err) // it ends what was granted on the node
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.Timeout()) // the node may be released in the meantime
