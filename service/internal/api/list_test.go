@@ -30,7 +30,7 @@ func (f *fixture) unread(who, path string) (status string, answer net.Conn) {
 	f.t.Helper()
 	conn, err := f.server.Client().Transport.(*http.Transport).DialContext(f.t.Context(), "", "")
 	require.NoError(f.t, err)
-	f.t.Cleanup(func() { conn.Close() })
+	f.t.Cleanup(func() { _ = conn.Close() })
 	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n", path, who)
 	require.NoError(f.t, err)
 	synctest.Wait()
