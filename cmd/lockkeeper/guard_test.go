@@ -78,10 +78,10 @@ func TestProcessesOfKilledRunNeverWriteAfterTheNextGrant(t *testing.T) {
 	ensemble, expired := startGuarded(t)
 	file := filepath.Join(t.TempDir(), "written")
 	p := startProcess(t, ensemble, "run", "--guard", "--lock", "/ledger", "--session-timeout", "20s", "--", "sh", "-c",
-		`trap go=1 HUP; echo started; while [ -z "$go" ]; do sleep 0.01; done; trap '' TERM HUP INT; `+
+		`trap go=1 TERM; echo started; while [ -z "$go" ]; do sleep 0.01; done; trap '' TERM HUP INT; `+
 			`for i in 1 2 3; do sh -c 'trap "" TERM HUP INT; echo ready; while :; do echo $$ >> `+file+`; done' & done; wait`)
 	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), "started") }, time.Minute, time.Millisecond)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP)) // it is forwarded once the guardian knows the group
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM)) // it is forwarded once the guardian knows the group
 	require.Eventually(t, func() bool { return strings.Count(p.stdout.String(), "ready") == 3 }, time.Minute, time.Millisecond)
 	require.NoError(t, p.cmd.Process.Kill())
 	lockLedger(t, ensemble)
