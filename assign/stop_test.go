@@ -280,17 +280,23 @@ func TestUnhealthyMemberLeaves(t *testing.T) {
 	})
 }
 
+// startWithHealthThatHangs runs member a, whose second call of Health returns after release. checking has an element for each call.
+func (s servers) startWithHealthThatHangs() (a *member, checking chan struct{}, release func()) {
+	hanging, checking := make(chan struct{}), make(chan struct{}, 2)
+	a = s.connect("a", assign.Options{Partitions: partitions(4), Health: func(context.Context) error {
+		if checking <- struct{}{}; len(checking) == 2 {
+			<-hanging
+		}
+		return nil
+	}})
+	a.run(untilDone)
+	return a, checking, func() { close(hanging) }
+}
+
 func TestHealthThatDoesNotReturnDelaysTheEndOfRunByItsTimeout(t *testing.T) {
 	bubble(t, func(s servers) {
-		release, checking := make(chan struct{}), make(chan struct{}, 2)
-		defer close(release)
-		a := s.connect("a", assign.Options{Partitions: partitions(4), Health: func(context.Context) error {
-			if checking <- struct{}{}; len(checking) == 2 {
-				<-release
-			}
-			return nil
-		}})
-		a.run(untilDone)
+		a, checking, release := s.startWithHealthThatHangs()
+		defer release()
 		for len(checking) < 2 {
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -302,15 +308,8 @@ func TestHealthThatDoesNotReturnDelaysTheEndOfRunByItsTimeout(t *testing.T) {
 
 func TestMemberWhoseHealthDoesNotReturnLeavesAfterItsTimeout(t *testing.T) {
 	bubble(t, func(s servers) {
-		release, checking := make(chan struct{}), make(chan struct{}, 2)
-		defer close(release)
-		a := s.connect("a", assign.Options{Partitions: partitions(4), Health: func(context.Context) error {
-			if checking <- struct{}{}; len(checking) == 2 {
-				<-release
-			}
-			return nil
-		}})
-		a.run(untilDone)
+		a, checking, release := s.startWithHealthThatHangs()
+		defer release()
 		b := s.start("b", assign.Options{})
 		for len(checking) < 2 {
 			time.Sleep(10 * time.Millisecond)

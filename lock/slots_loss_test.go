@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -172,6 +173,16 @@ func TestAcquireThatIsCancelledDuringItsGrantLosesNoNumber(t *testing.T) {
 	}
 }
 
+// requireWholeSlot requires that the slot has its number, keeps it, and leaves none.
+func (s servers) requireWholeSlot(slot *lock.Slot) {
+	s.Helper()
+	require.Equal(s, []string{"0"}, s.numbers())
+	s.settle()
+	require.NoError(s, slot.Err())
+	require.NoError(s, slot.Unlock(s.Context()))
+	require.Empty(s, s.numbers())
+}
+
 func TestGrantWhoseAnswerIsLostGivesNoNumberThatAnOperatorHasDeleted(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, link := s.slots(1)
@@ -181,12 +192,7 @@ func TestGrantWhoseAnswerIsLostGivesNoNumberThatAnOperatorHasDeleted(t *testing.
 		require.Equal(s, 1, answer.Fired())
 		require.NoError(s, s.Delete(slotsPath+"-limit/0"))
 		link.Reset()
-		slot := <-acquired
-		require.Equal(s, []string{"0"}, s.numbers())
-		s.settle()
-		require.NoError(s, slot.Err())
-		require.NoError(s, slot.Unlock(s.Context()))
-		require.Empty(s, s.numbers())
+		s.requireWholeSlot(<-acquired)
 	})
 }
 
@@ -209,12 +215,7 @@ func TestGrantThatAwaitsAProofGivesNoNumberThatAnOperatorHasDeleted(t *testing.T
 		require.NoError(s, s.Delete(slotsPath+"-limit/0"))
 		s.settle()
 		proofs.Remove()
-		slot := <-acquired
-		require.Equal(s, []string{"0"}, s.numbers())
-		s.settle()
-		require.NoError(s, slot.Err())
-		require.NoError(s, slot.Unlock(s.Context()))
-		require.Empty(s, s.numbers())
+		s.requireWholeSlot(<-acquired)
 	})
 }
 

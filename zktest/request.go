@@ -146,8 +146,8 @@ func (s *Server) propose(r *request) {
 }
 
 // needsNoQuorum reports whether the leader decides a request of this server without its quorum:
-// it attaches a session, and answers the sync of its own client as a read, and that of a
-// follower's unless a transaction waits.
+// it attaches a session, and answers the sync of its own client as a read, and the sync of a
+// follower's client unless a transaction waits.
 func (s *Server) needsNoQuorum(r *request) bool {
 	switch r.body.(type) {
 	case attach:

@@ -81,8 +81,8 @@ func newWatches() watches {
 	return watches{set: make(map[watchKey]*Watch), bells: make(map[string]map[chan struct{}]struct{})}
 }
 
-// at returns the watch of key, and whether the caller must set it. The caller calls leave when it returns. The watch is registered before the request is sent: the event may
-// come before the reply is handled.
+// at returns the watch of key, and whether the caller must set it. The caller calls leave when it returns. The watch is registered
+// before the request is sent: the event may come before the reply is handled.
 func (ws *watches) at(key watchKey) (w *Watch, isNew bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

@@ -25,7 +25,7 @@ func large(bytes int) lease.Status {
 	return lease.Status{Contenders: []lease.Contender{front}}
 }
 
-// unread sends the request of a principal on a connection of its own, and reads no more of the answer than its status.
+// unread sends the request of a principal on its own connection, and reads no more of the answer than its status.
 func (f *fixture) unread(who, path string) (status string, answer net.Conn) {
 	f.t.Helper()
 	conn, err := f.server.Client().Transport.(*http.Transport).DialContext(f.t.Context(), "", "")
