@@ -106,9 +106,25 @@ func (r *Ring) Replace(ctx context.Context, name string, data []byte) error {
 	})
 }
 
-// Delete deletes an entry. One that is missing is no error.
+// Delete deletes an entry: all of its nodes. One that is missing is no error. It costs one listing.
 func (r *Ring) Delete(ctx context.Context, name string) error {
-	return r.client.WithSession(ctx, r.path+"/"+name, func(s *client.Session) error { return r.delete(ctx, s, name) })
+	entry, _, _ := strings.Cut(name, "-")
+	return r.client.WithSession(ctx, r.path+"/"+name, func(s *client.Session) error {
+		// A server that is behind may not list it yet.
+		if err := r.delete(ctx, s, name); err != nil {
+			return err
+		}
+		names, _, err := s.Children(ctx, r.path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		for _, name := range names {
+			if err == nil && strings.HasPrefix(name, entry+"-") {
+				err = r.delete(ctx, s, name)
+			}
+		}
+		return err
+	})
 }
 
 func (r *Ring) delete(ctx context.Context, s *client.Session, name string) error {

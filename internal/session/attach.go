@@ -56,6 +56,25 @@ func (s *Session) examine(n *nodes.Node) {
 	_ = s.Prove(ctx, n) // a loss is marked by the check
 }
 
+// examineUnwatched reads the granted nodes that are not watched: the ensemble may have been restored before the session was attached
+// again, and have given the number of a node again. Of so many nodes that one heartbeat does not check them all, each is watched after
+// the next.
+//
+// The heartbeat that is due now finds out why a node is missing: a server deletes the nodes of an expired session before it ends the
+// connection.
+func (s *Session) examineUnwatched() {
+	if unwatched := s.Nodes.NotWatched(); len(unwatched) <= nodes.MaxChecks {
+		// An error means that the session is over.
+		_ = s.spawn(func() {
+			_ = Each(s, unwatched, func(n *nodes.Node) {
+				if c, err := s.readOwn(n); err == nil {
+					_, _ = s.markRead(n, c, nil)
+				}
+			})
+		})
+	}
+}
+
 // setAttached records whether a server serves the session.
 func (s *Session) setAttached(attached bool) {
 	s.schedule.makeDue() // first: the owner sends a heartbeat as soon as the session is attached
@@ -76,6 +95,9 @@ func (s *Session) setAttached(attached bool) {
 	}
 	if before.wasAttached && over == nil {
 		s.events.Changed(s.Status())
+		if attached {
+			s.examineUnwatched()
+		}
 	}
 	s.alarm.Ring()
 }

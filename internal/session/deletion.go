@@ -5,7 +5,7 @@ package session
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -17,7 +17,12 @@ import (
 // for concurrent use.
 type deletions struct {
 	*sender
-	isDeleting atomic.Bool // a goroutine deletes the nodes that were due
+
+	mu       sync.Mutex               // guards what follows
+	known    []*nodes.Node            // due, and no worker deletes them yet
+	unknown  map[string][]*nodes.Node // the same of those whose path is unknown, by their parents
+	searched map[string]bool          // the parents below which a worker searches
+	workers  int
 }
 
 // DeleteSoon makes the owner delete the node.
@@ -26,29 +31,82 @@ func (d *deletions) DeleteSoon(p *nodes.Node) {
 	d.alarm.Ring()
 }
 
-// startDueDeletions starts the deletion of the nodes that are due, up to MaxInFlight at a time.
-// It returns how long the owner may sleep.
+// startDueDeletions starts the deletion of the nodes that are due. Up to MaxInFlight workers delete them, so that a node that a
+// server does not delete, or that has to be searched for, delays no other one. It returns how long the owner may sleep.
 func (d *deletions) startDueDeletions(now time.Time) time.Duration {
 	timeout := d.Timeout()
-	if !d.IsServed() || d.isDeleting.Load() {
+	if !d.IsServed() {
 		return timeout
 	}
-	due, wait := d.Nodes.Due(now)
+	due, wait := d.Nodes.TakeDue(now)
+	d.start(due)
+	return min(timeout, wait)
+}
+
+// start makes workers delete the nodes.
+func (d *deletions) start(due []*nodes.Node) {
+	for range d.enqueue(due) {
+		if d.spawn(d.work) != nil {
+			return // over: its nodes go with it
+		}
+	}
+}
+
+// enqueue adds the nodes to those that workers delete, and returns how many more workers are to be started.
+func (d *deletions) enqueue(due []*nodes.Node) (more int) {
 	if len(due) == 0 {
-		return min(timeout, wait)
+		return 0
 	}
-	d.isDeleting.Store(true)
-	err := d.spawn(func() {
-		ctx, cancel := context.WithTimeout(d.ctx, timeout)
-		defer cancel()
-		d.deleteAll(ctx, due)
-		d.isDeleting.Store(false)
-		d.alarm.Ring()
-	})
-	if err != nil {
-		return timeout // over
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range due {
+		if p.Path != "" {
+			d.known = append(d.known, p)
+			continue
+		}
+		if d.unknown == nil {
+			d.unknown, d.searched = make(map[string][]*nodes.Node), make(map[string]bool)
+		}
+		d.unknown[p.Parent] = append(d.unknown[p.Parent], p)
 	}
-	return timeout
+	more = min(len(d.known)+len(d.unknown), MaxInFlight-d.workers)
+	d.workers += more
+	return more
+}
+
+// work deletes nodes until no more are due.
+func (d *deletions) work() {
+	for {
+		step := d.next()
+		if step == nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(d.ctx, d.Timeout())
+		step(ctx)
+		cancel()
+	}
+}
+
+// next returns the next step of a worker, nil if the worker is to end. A search takes several round trips: it finds all nodes below
+// one parent, and begins when no other deletion is left, and no other search below that parent.
+func (d *deletions) next() func(context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.known) > 0 {
+		p := d.known[0]
+		d.known[0], d.known = nil, d.known[1:]
+		return func(ctx context.Context) { d.deleteKnown(ctx, p) }
+	}
+	for parent, below := range d.unknown {
+		if d.searched[parent] {
+			continue
+		}
+		delete(d.unknown, parent)
+		d.searched[parent] = true
+		return func(ctx context.Context) { d.start(d.search(ctx, parent, below)) }
+	}
+	d.workers--
+	return nil
 }
 
 // DeleteLater schedules the deletion of a node whose deadline has passed, T/4 from now. The
@@ -65,25 +123,6 @@ func (d *deletions) EndGrace(p *nodes.Node) {
 	d.alarm.Ring()
 }
 
-// deleteAll deletes the nodes, up to MaxInFlight at a time. It searches for those whose path is unknown, once for each parent: a
-// search takes several round trips, and so begins after the deletion of all others, and waits for no other search.
-func (d *deletions) deleteAll(ctx context.Context, due []*nodes.Node) {
-	unknown := make(map[string][]*nodes.Node)
-	steps := make([]func(), 0, len(due))
-	for _, p := range due {
-		if p.Path == "" {
-			unknown[p.Parent] = append(unknown[p.Parent], p)
-		} else {
-			steps = append(steps, func() { d.deleteKnown(ctx, p) })
-		}
-	}
-	for parent, below := range unknown {
-		steps = append(steps, func() { d.deleteFound(ctx, parent, below) })
-	}
-	// An error means that the session is over, and that its nodes go with it.
-	_ = Each(d, steps, func(step func()) { step() })
-}
-
 // deleteKnown deletes one node whose path is known.
 func (d *deletions) deleteKnown(ctx context.Context, p *nodes.Node) {
 	if _, err := d.Delete(ctx, p, Ordinary); err != nil {
@@ -91,24 +130,26 @@ func (d *deletions) deleteKnown(ctx context.Context, p *nodes.Node) {
 	}
 }
 
-// deleteFound searches for nodes below one parent, and deletes those that exist.
-func (d *deletions) deleteFound(ctx context.Context, parent string, below []*nodes.Node) {
-	known := make([]*nodes.Node, 0, len(below))
+// search searches for nodes below one parent, and returns those that exist.
+func (d *deletions) search(ctx context.Context, parent string, below []*nodes.Node) (known []*nodes.Node) {
 	paths, err := d.config.Find(ctx, parent, below)
+	d.mu.Lock()
+	delete(d.searched, parent)
+	d.mu.Unlock()
 	for _, p := range below {
 		path, found := paths[p.Nonce]
 		switch {
-		case err != nil:
-			d.postpone(p, err)
-		case !found:
-			d.Nodes.MarkGone(p)
-		default:
+		case found: // even if another one could not be read
 			p.Path = path
 			d.Nodes.Joined(p)
 			known = append(known, p)
+		case err != nil:
+			d.postpone(p, err)
+		default:
+			d.Nodes.MarkGone(p)
 		}
 	}
-	_ = Each(d, known, func(p *nodes.Node) { d.deleteKnown(ctx, p) })
+	return known
 }
 
 // Delete deletes the node. existed is false if the node did not exist before the call.

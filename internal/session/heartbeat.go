@@ -28,7 +28,7 @@ func (h *heartbeats) sendDueHeartbeat(now time.Time) time.Duration {
 	_, granted := h.Nodes.Count()
 	if h.IsServed() && h.schedule.isNeeded(granted) {
 		interval := h.interval(granted)
-		checked, wanted, wait := h.schedule.begin(now, interval, func(first []*nodes.Node) []*nodes.Node {
+		checked, wanted, wait := h.schedule.begin(now, interval, h.Nodes.IsLeft, func(first []*nodes.Node) []*nodes.Node {
 			return h.Nodes.NextChecks(now.Add(-h.period()), first)
 		})
 		switch {
@@ -144,7 +144,7 @@ func (p *Proof) AwaitUntil(ctx context.Context, limit <-chan time.Time) (answere
 func (h *heartbeats) watchOwn() {
 	// An error means that the session is over.
 	_ = Each(h, h.Nodes.Unwatched(), func(p *nodes.Node) {
-		_, err := h.Watch(h.ctx, p.Path, WatchNode)
+		_, err := h.deletions.WatchOwn(h.ctx, p)
 		if err != nil {
 			h.Nodes.Unwatch(p)
 		}
@@ -153,10 +153,6 @@ func (h *heartbeats) watchOwn() {
 		}
 	})
 }
-
-// errReleased reports that a node was released while it was being checked. It proves
-// nothing about the other nodes.
-var errReleased = errors.New("node released during the check")
 
 // Check sends one quorum write that changes nothing. It succeeds if the session is alive
 // and all of checked exist; its success is a proof. It takes no turn.

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,8 +31,12 @@ type proofRequest struct {
 	node     *nodes.Node
 	answered chan struct{} // closed when a heartbeat has covered the node
 	err      error         // why none could; set before answered is closed
-	gone     atomic.Bool   // its caller has returned
+	gone     atomic.Bool   // its caller has returned, or is about to
 }
+
+// errReleased reports that a node was released while it was being checked. It proves
+// nothing about the other nodes.
+var errReleased = errors.New("node released during the check")
 
 // ask registers a contender that waits for a proof of its node.
 func (b *heartbeatState) ask(n *nodes.Node) *proofRequest {
@@ -74,8 +79,10 @@ func (b *heartbeatState) makeDue() {
 // interval ago: the heartbeats of a burst of contenders that begin to wait one after another are shared. The next one is due
 // after the interval. begin returns the nodes to check and the contenders that the heartbeat answers. If it starts none, it
 // returns no nodes and how long to wait: 0 if the owner will be woken anyway. pick chooses the nodes, first those that
-// contenders wait for, as many as fit.
-func (b *heartbeatState) begin(now time.Time, interval time.Duration, pick func(first []*nodes.Node) []*nodes.Node) (checked []*nodes.Node, wanted []*proofRequest, wait time.Duration) {
+// contenders wait for, as many as fit. A request for a node that a contender has left fails: no heartbeat would answer it.
+func (b *heartbeatState) begin(
+	now time.Time, interval time.Duration, isLeft func(*nodes.Node) bool, pick func(first []*nodes.Node) []*nodes.Node,
+) (checked []*nodes.Node, wanted []*proofRequest, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	due := b.next
@@ -92,7 +99,13 @@ func (b *heartbeatState) begin(now time.Time, interval time.Duration, pick func(
 	}
 	first := make([]*nodes.Node, 0, min(len(b.wanted), nodes.MaxChecks))
 	for _, w := range b.wanted {
-		if !w.gone.Load() && len(first) < nodes.MaxChecks {
+		switch {
+		case w.gone.Load():
+		case isLeft(w.node):
+			w.gone.Store(true)
+			w.err = errReleased
+			close(w.answered)
+		case len(first) < nodes.MaxChecks:
 			first = append(first, w.node)
 		}
 	}

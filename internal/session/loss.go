@@ -5,6 +5,8 @@ package session
 import (
 	"context"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
@@ -47,6 +49,9 @@ func (d *deletions) readOwn(n *nodes.Node) (content, error) {
 func (d *deletions) markRead(n *nodes.Node, c content, err error) (was bool, cause error) {
 	cause = sentinel.ErrDeleted
 	if err == nil {
+		if !d.isOwn(c.stat) {
+			return d.markReplaced(n), cause
+		}
 		if d.Nodes.Recognise(n, c.stat.Version, c.data) {
 			return false, nil
 		}
@@ -71,11 +76,45 @@ func (d *deletions) markLost(n *nodes.Node, cause error, ended func(*nodes.Node)
 	}
 	if granted != nil {
 		remove = ended
-		if report := granted.End(cause); report != nil {
-			report()
-		}
+		end(granted, cause)
 	}
 	remove(n)
 	n.CloseLost()
 	return true
+}
+
+// end ends a grant, and reports that.
+func end(granted nodes.Ender, cause error) {
+	if report := granted.End(cause); report != nil {
+		report()
+	}
+}
+
+// isOwn reports whether an ephemeral node with that Stat is of this session.
+func (d *deletions) isOwn(stat *zk.Stat) bool { return stat.EphemeralOwner == d.link.ID() }
+
+// markReplaced is markLost for a node at whose path a server shows one of another client: the ensemble was restored, and has given the
+// number again. The session, which outlived that, deletes nothing at the path.
+func (d *deletions) markReplaced(n *nodes.Node) bool {
+	was, first, granted := d.Nodes.Lose(n)
+	if !first {
+		return was
+	}
+	if granted != nil {
+		end(granted, sentinel.ErrDeleted)
+	}
+	d.Nodes.MarkGone(n)
+	n.CloseLost()
+	return true
+}
+
+// WatchOwn watches the session's own node. If a server shows a node of another client at its path, the node is lost, and the error
+// wraps ErrDeleted.
+func (d *deletions) WatchOwn(ctx context.Context, n *nodes.Node) (*Watch, error) {
+	w, err := d.Watch(ctx, n.Path, WatchNode)
+	if err == nil && !d.isOwn(w.stat) {
+		d.markReplaced(n)
+		return nil, d.Fail("watch", n.Path, sentinel.ErrDeleted)
+	}
+	return w, err
 }

@@ -66,6 +66,18 @@ func openTestSession(t *testing.T) (*Session, *zktest.Link) {
 	return s, link
 }
 
+// contend creates the node of a contender in the session.
+func contend(t *testing.T, s *Session, path string) *nodes.Node {
+	t.Helper()
+	n := nodes.NewNode("/", 0, path)
+	s.Nodes.Register(n)
+	n.Path = path
+	_, err := s.conn.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	s.Joined(n)
+	return n
+}
+
 // The state that a round reads may not yet include the change that woke the owner.
 func TestOwnerThatIsAskedToWakeDuringRoundWakesAgain(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
@@ -95,17 +107,12 @@ func TestOwnerThatIsAskedToWakeDuringRoundWakesAgain(t *testing.T) {
 func TestContendersWhoseHeartbeatWasNotSentWaitForTheNext(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s, link := openTestSession(t)
-		n := nodes.NewNode("/", 0, "nonce")
-		s.Nodes.Register(n)
-		n.Path = "/contender"
-		_, err := s.conn.Create(n.Path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		s.Joined(n)
+		n := contend(t, s, "/contender")
 		time.Sleep(2 * wiretest.Timeout)
 
 		wanted := &proofRequest{node: n, answered: make(chan struct{})}
 		tries := 0
-		_, err = CallAndWait(t.Context(), s, Ordinary, func(conn *zk.Conn) (struct{}, error) {
+		_, err := CallAndWait(t.Context(), s, Ordinary, func(conn *zk.Conn) (struct{}, error) {
 			if tries++; tries > 1 {
 				return struct{}{}, nil
 			}

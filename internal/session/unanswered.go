@@ -46,11 +46,21 @@ func whileAsked[R any](isAsked func() bool, request func(*zk.Conn) (R, error)) f
 	}
 }
 
-// ChildrenWhileAsked is Children in the session's context, and is not repeated once asked is done.
+// isAsked returns a function that reports whether asked is not done. It also returns true at the end of the session, with which asked ends:
+// the request then fails with the session's error.
+func (s *sender) isAsked(asked context.Context) func() bool {
+	return func() bool { return asked.Err() == nil || s.Ended() != nil }
+}
+
+// GetWhileAsked is Get in the session's context for a caller of that role, and is not repeated once asked is done.
+func (s *sender) GetWhileAsked(asked context.Context, as Role, path string) (data []byte, stat *zk.Stat, err error) {
+	c, err := RetryAs(s.ctx, s, as, "read", path, whileAsked(s.isAsked(asked), getting(path)))
+	return c.data, c.stat, err
+}
+
+// ChildrenWhileAsked is Children for such a caller.
 func (s *sender) ChildrenWhileAsked(asked context.Context, path string) (children []string, stat *zk.Stat, err error) {
-	// At the end of the session, which asked ends with, the error is that of the session.
-	isAsked := func() bool { return asked.Err() == nil || s.Ended() != nil }
-	c, err := Retry(s.ctx, s, "list", path, whileAsked(isAsked, listing(path)))
+	c, err := Retry(s.ctx, s, "list", path, whileAsked(s.isAsked(asked), listing(path)))
 	return c.children, c.stat, err
 }
 

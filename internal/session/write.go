@@ -48,9 +48,12 @@ func (w *Write) operations() []any {
 	return w.ops
 }
 
-// bytes returns no less than the size of the operations in a request.
-func (w *Write) bytes() (size int) {
-	for _, op := range w.operations() {
+// bytes is SizeOf for the operations of the write.
+func (w *Write) bytes() int { return SizeOf(w.operations()...) }
+
+// SizeOf returns no less than the size of operations in a request, in bytes.
+func SizeOf(ops ...any) (size int) {
+	for _, op := range ops {
 		size += 64 // more than the numbers and lengths take
 		switch op := op.(type) {
 		case *zk.CreateRequest:

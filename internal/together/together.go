@@ -24,8 +24,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// maxTogether is how many queues one transaction joins at most. With records of the greatest size it
-// stays below half of what a server accepts. The paths may have the other half.
+// maxTogether is how many queues one transaction joins at most. With long paths and owners it joins fewer.
 const maxTogether = 64
 
 // ErrApart is returned by Claim when one transaction cannot take all claims, because a queue
@@ -50,9 +49,11 @@ func Claim(ctx context.Context, parts ...Part) ([]*recipes.Claim, error) {
 }
 
 // Try is Claim for a caller that does not wait for the claims either way. If a contender conflicts with one of them,
-// its error is the *BusyError of Queue.Try.
+// its error is the *BusyError of Queue.Try, and is reported as there. Other errors are not reported: the caller claims one after
+// another, which meets the cause again and reports it.
 func Try(ctx context.Context, parts ...Part) ([]*recipes.Claim, error) {
-	return claimTogether(ctx, parts, func(g *together) ([]*recipes.Claim, error) {
+	began := time.Now()
+	claims, err := claimTogether(ctx, parts, func(g *together) ([]*recipes.Claim, error) {
 		g.try = true
 		for lost := 0; ; lost++ {
 			g.isLast = lost == queue.MaxLostRaces
@@ -62,6 +63,10 @@ func Try(ctx context.Context, parts ...Part) ([]*recipes.Claim, error) {
 			}
 		}
 	})
+	if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) {
+		parts[0].Queue.Client.Report().Failed(ctx, busy.Path, time.Since(began), err)
+	}
+	return claims, err
 }
 
 // claimTogether checks the arguments, and reports the claims that take returns.
@@ -75,10 +80,10 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*r
 	}
 	size := 0
 	for _, p := range parts {
-		size += 2 * len(p.Queue.Path())
+		size += p.Queue.JoinSize()
 	}
-	if size > zkpath.MaxTransaction/2 {
-		return nil, fmt.Errorf("%w: the paths take %d bytes of a transaction, and %d are the limit", ErrApart, size, zkpath.MaxTransaction/2)
+	if size > zkpath.MaxTransaction {
+		return nil, fmt.Errorf("%w: they take %d bytes of a transaction, and %d are the limit", ErrApart, size, zkpath.MaxTransaction)
 	}
 	c, began := parts[0].Queue.Client, time.Now()
 	s, err := c.Session(ctx)
@@ -265,14 +270,14 @@ func (g *together) join(ctx context.Context) error {
 	return nil
 }
 
-// refusal returns the first error of a join.
+// refusal returns the error of the join that failed. The others report ErrContended: they have no node because of it.
 func (g *together) refusal() error {
 	for _, a := range g.joins {
-		if a.Err != nil {
+		if a.Err != nil && !errors.Is(a.Err, queue.ErrContended) {
 			return &recipes.Error{Op: "join", Path: a.Queue.Path(), Err: a.Err}
 		}
 	}
-	return &recipes.Error{Op: "join", Path: g.joins[0].Queue.Path(), Err: queue.ErrContended}
+	return &recipes.Error{Op: "join", Path: g.joins[g.lost].Queue.Path(), Err: queue.ErrContended}
 }
 
 // undo deletes the nodes, all at the same time, as a failed Claim does.

@@ -50,8 +50,19 @@ func (s *Set) NextChecks(before time.Time, wanted []*Node) (picked []*Node) {
 	return picked
 }
 
-// Unwatched returns the granted nodes that are not watched, and records that they are from now
-// on.
+// NotWatched returns the granted nodes that are not watched.
+func (s *Set) NotWatched() (nodes []*Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.granted {
+		if !e.watched {
+			nodes = append(nodes, e.node)
+		}
+	}
+	return nodes
+}
+
+// Unwatched is NotWatched, and records that they are watched from now on.
 func (s *Set) Unwatched() (nodes []*Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

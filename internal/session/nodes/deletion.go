@@ -4,6 +4,7 @@ package nodes
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -67,19 +68,42 @@ func (s *Set) BeginDelete(n *Node) bool {
 	return true
 }
 
-// Due returns the nodes that are to be deleted by now, or none, and how long to wait.
-func (s *Set) Due(now time.Time) (due []*Node, wait time.Duration) {
+// TakeDue takes the nodes that are to be deleted by now, and returns how long to wait for the next one. The caller deletes each of them, or
+// postpones it.
+//
+// Those come first that may block other contenders: alternately one on which something was granted, and one of the others, of these first those
+// below the parent with the most. A client that held a thousand locks delays a queue in which it only waited as little as the reverse.
+func (s *Set) TakeDue(now time.Time) (due []*Node, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wait = math.MaxInt64
+	var held, others []*Node
+	below := make(map[string]int) // parents
 	for n, e := range s.toDelete {
 		if left := e.notBefore.Sub(now); left > 0 {
 			wait = min(wait, left)
 			continue
 		}
-		due = append(due, n)
+		delete(s.toDelete, n)
+		s.taken[n] = struct{}{}
+		if e.since.IsZero() {
+			others = append(others, n)
+			below[n.Parent]++
+		} else {
+			held = append(held, n)
+		}
 	}
-	return due, wait
+	slices.SortFunc(others, func(a, b *Node) int { return below[b.Parent] - below[a.Parent] })
+	return alternate(held, others), wait
+}
+
+// alternate returns the nodes of both lists, one of each in turn.
+func alternate(a, b []*Node) (nodes []*Node) {
+	for i := range max(len(a), len(b)) {
+		nodes = append(nodes, a[min(i, len(a)):min(i+1, len(a))]...)
+		nodes = append(nodes, b[min(i, len(b)):min(i+1, len(b))]...)
+	}
+	return nodes
 }
 
 // KeptUntil returns the instant until which nodes are kept for the work of their holders, which may have passed. It is for a session
@@ -112,7 +136,7 @@ func (s *Set) Unwanted(parent string) []*Node {
 	return nodes
 }
 
-// Postpone is DeleteSoon for a node whose deletion has failed. If backOff is set, the pause from now until
+// Postpone is DeleteSoon for a node whose deletion has failed, of a taken node too. If backOff is set, the pause from now until
 // the next attempt grows with each failure, from a third of timeout on. It returns false
 // if the node no longer needs to be deleted.
 func (s *Set) Postpone(n *Node, backOff bool, timeout time.Duration, now time.Time) bool {
@@ -128,6 +152,10 @@ func (s *Set) Postpone(n *Node, backOff bool, timeout time.Duration, now time.Ti
 			e.notBefore = next
 		}
 		e.failures++
+	}
+	if _, taken := s.taken[n]; taken {
+		delete(s.taken, n)
+		s.toDelete[n] = e
 	}
 	s.deleteSoon(e)
 	return true

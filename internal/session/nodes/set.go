@@ -17,12 +17,13 @@ import (
 type Set struct {
 	mu       sync.Mutex // guards what follows, entries included
 	all      map[*Node]*entry
-	toDelete map[*Node]*entry  // those that are to be deleted: uncertain and unwanted
-	byPath   map[string]*entry // those that are waiting or granted
-	waiting  []*entry          // in no order
-	behind   int               // how many of these are behind another contender
-	granted  []*entry          // in the order in which heartbeats check them
-	next     int               // in granted: the first one that the next heartbeat checks
+	toDelete map[*Node]*entry   // those that are to be deleted, and not taken: uncertain and unwanted
+	taken    map[*Node]struct{} // those that a caller of TakeDue deletes
+	byPath   map[string]*entry  // those that are waiting or granted
+	waiting  []*entry           // in no order
+	behind   int                // how many of these are behind another contender
+	granted  []*entry           // in the order in which heartbeats check them
+	next     int                // in granted: the first one that the next heartbeat checks
 
 	youngest map[life]*entry // of the waiting and granted verified nodes, linked by entry.older and younger
 	grants   map[*Node]Grant
@@ -35,6 +36,7 @@ func NewSet() *Set {
 	return &Set{
 		all:      make(map[*Node]*entry),
 		toDelete: make(map[*Node]*entry),
+		taken:    make(map[*Node]struct{}),
 		byPath:   make(map[string]*entry),
 		youngest: make(map[life]*entry),
 		grants:   make(map[*Node]Grant),
@@ -165,6 +167,7 @@ func (s *Set) remove(n *Node) bool {
 	}
 	delete(s.all, n)
 	delete(s.toDelete, n)
+	delete(s.taken, n)
 	return e.state != gone
 }
 
@@ -174,6 +177,13 @@ func (s *Set) IsReleased(n *Node) bool {
 	defer s.mu.Unlock()
 	of := s.of(n).state
 	return of == deleting || of == gone
+}
+
+// IsLeft reports whether the node is no longer of a waiter or a holder, and is not lost.
+func (s *Set) IsLeft(n *Node) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.of(n).state.isQueued() && !n.isLost.Load()
 }
 
 // At returns the node with that path if it is of a waiter or a holder, and otherwise nil.
@@ -237,7 +247,7 @@ type Need struct {
 func (s *Set) Need() Need {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Need{len(s.waiting)+len(s.granted) > 0, len(s.toDelete) > 0, len(s.all) > s.behind}
+	return Need{len(s.waiting)+len(s.granted) > 0, len(s.toDelete)+len(s.taken) > 0, len(s.all) > s.behind}
 }
 
 // AnyWaiting returns a waiting node, nil if there is none.

@@ -3,7 +3,6 @@
 package nodes
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -42,7 +41,7 @@ func grantedIn(s *Set, name string, at time.Time) *Node {
 
 // due returns the nodes that are to be deleted at start.
 func due(s *Set) []*Node {
-	nodes, _ := s.Due(start)
+	nodes, _ := s.TakeDue(start)
 	return nodes
 }
 
@@ -119,45 +118,6 @@ func TestOnlyTheFirstWaitingNodeIsTheOnlyOne(t *testing.T) {
 	require.True(t, s.Joined(registered(s, "c")), "those that are to be deleted do not wait")
 }
 
-func TestNodeIsNotDeletedBeforeItsTime(t *testing.T) {
-	s := NewSet()
-	_, wait := s.Due(start)
-	require.Equal(t, time.Duration(math.MaxInt64), wait, "nothing to wait for")
-	early, kept := waitingIn(s, "early"), waitingIn(s, "kept")
-	s.DeleteSoon(early)
-	s.DeleteLater(kept, start.Add(time.Second))
-	due, wait := s.Due(start)
-	require.Equal(t, []*Node{early}, due, "one node that has to wait keeps no other")
-	require.Equal(t, time.Second, wait)
-	due, _ = s.Due(start.Add(time.Second))
-	require.ElementsMatch(t, []*Node{early, kept}, due)
-	s.EndGrace(kept)
-	due, _ = s.Due(start)
-	require.ElementsMatch(t, []*Node{early, kept}, due, "the holder's work has stopped")
-}
-
-func TestPauseBeforeTheNextAttemptToDeleteGrowsWithEachFailure(t *testing.T) {
-	s := NewSet()
-	n := waitingIn(s, "n")
-	s.DeleteSoon(n)
-	require.True(t, s.Postpone(n, false, 3*time.Second, start))
-	require.Len(t, due(s), 1, "the connection ended: no server has answered")
-	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 16} {
-		require.True(t, s.Postpone(n, true, 3*time.Second, start))
-		s.EndGrace(n)
-		_, wait := s.Due(start)
-		require.Equal(t, pause*time.Second, wait)
-	}
-	require.True(t, s.Postpone(n, true, time.Hour, start))
-	_, wait := s.Due(start)
-	require.Equal(t, maxPause, wait)
-	s.MarkGone(n)
-	require.False(t, s.Postpone(n, true, time.Second, start))
-	n = waitingIn(s, "m")
-	s.End(sentinel.ErrClosed, false, start)
-	require.False(t, s.Postpone(n, true, time.Second, start), "it goes with the session")
-}
-
 func TestHeartbeatsCheckNodesThatHaveBeenGrantedForAWhile(t *testing.T) {
 	s := NewSet()
 	old, recent := grantedIn(s, "old", start), grantedIn(s, "recent", start.Add(time.Second))
@@ -229,18 +189,6 @@ func TestSessionRecognisesOnlyItsOwnWrite(t *testing.T) {
 	require.False(t, s.Recognise(n, 0, nil))
 }
 
-func TestOnlyTheDeletionOfANamedNodeCanBeUnsure(t *testing.T) {
-	for kind, want := range map[Kind]bool{Contender: false, Named: true, Lease: false} {
-		s := NewSet()
-		n := registered(s, "n")
-		n.Kind = kind
-		s.MarkUnsure(n, true)
-		require.Equal(t, want, s.IsUnsure(n))
-		s.MarkUnsure(n, false)
-		require.False(t, s.IsUnsure(n))
-	}
-}
-
 // A grant ends with a cause, once.
 type grant struct{ cause error }
 
@@ -294,7 +242,7 @@ func TestGrantsEndWithTheirSession(t *testing.T) {
 	require.True(t, was)
 	require.Nil(t, granted)
 	s.DeleteSoon(b)
-	due, _ := s.Due(start.Add(-time.Millisecond))
+	due, _ := s.TakeDue(start.Add(-time.Millisecond))
 	require.Empty(t, due, "its holder may still work")
 	later := start.Add(time.Second)
 	require.Len(t, s.End(sentinel.ErrClosed, false, later), 1)
