@@ -111,12 +111,14 @@ func awaitTurn(ctx context.Context, q *queue.Queue, s *client.Session, p *queue.
 }
 
 // confirm returns an error if the place's node, which a listing had, was deleted since. detached is closed if the client has
-// changed servers in the meantime: then an event may be missing, and a check shows whether the node exists.
+// changed servers in the meantime, and another contender can have set the watch before that: then an event may be missing, and a check
+// shows whether the node exists.
 func confirm(ctx context.Context, s *client.Session, p *queue.Place, detached <-chan struct{}) error {
-	_, err := s.Watch(ctx, p.Path, session.WatchNode)
+	w, err := s.WatchOwn(ctx, p.Node)
 	if err == nil {
 		select {
 		case <-detached:
+		case <-w.Detached():
 		default:
 			return nil
 		}

@@ -20,11 +20,17 @@ import (
 // It first sends a write that the server refuses: that write passes the quorum behind the
 // creates, so the listing that follows is complete. A node is identified by this session
 // and its nonce. At most one exists, as each nonce is sent in one create only.
-func Search(ctx context.Context, s *session.Session, path string, unknown []*nodes.Node) (map[string]protocol.Member, error) {
+//
+// list lists the children of the node at path, and get reads one of them. They bound how often a read is repeated whose answer ends the
+// connection.
+func Search(
+	ctx context.Context, s *session.Session, path string, unknown []*nodes.Node,
+	list func(path string) ([]string, *zk.Stat, error), get func(path string) ([]byte, *zk.Stat, error),
+) (map[string]protocol.Member, error) {
 	if err := flush(ctx, s, path, unknown[0]); err != nil {
 		return nil, err
 	}
-	children, parent, err := s.Children(ctx, path)
+	children, parent, err := list(path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
@@ -59,7 +65,7 @@ func Search(ctx context.Context, s *session.Session, path string, unknown []*nod
 	found := make(map[string]protocol.Member, len(unknown))
 	var failed error
 	err = session.Each(s, candidates, func(m protocol.Member) {
-		data, stat, err := s.Get(ctx, path+"/"+m.Name)
+		data, stat, err := get(path + "/" + m.Name)
 		mu.Lock()
 		defer mu.Unlock()
 		switch {

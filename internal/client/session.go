@@ -66,11 +66,12 @@ func (s *Config) wrap(op, path string, err error) error {
 	return s.Fail(op, path, err)
 }
 
-// findPaths finds nodes for which no contender waits any more. The owner of the session
-// calls it.
+// findPaths finds nodes for which no contender waits any more. It returns those that it found even if others could not be read. Its caller
+// backs off if connections end in place of the answers.
 func (s *Session) findPaths(ctx context.Context, parent string, unknown []*nodes.Node) (map[string]string, error) {
 	paths := make(map[string]string, len(unknown))
 	var contenders []*nodes.Node
+	var failed []error
 	for _, n := range unknown {
 		if n.Kind != nodes.Named {
 			contenders = append(contenders, n)
@@ -78,20 +79,22 @@ func (s *Session) findPaths(ctx context.Context, parent string, unknown []*nodes
 		}
 		own, err := s.owns(ctx, n)
 		if err != nil {
-			return nil, err
+			failed = append(failed, err)
 		}
 		if own {
 			paths[n.Nonce] = n.NamedPath()
 		}
 	}
 	if len(contenders) == 0 {
-		return paths, nil
+		return paths, errors.Join(failed...)
 	}
-	members, err := Search(ctx, s.Session, parent, contenders)
+	members, err := Search(ctx, s.Session, parent, contenders,
+		func(path string) ([]string, *zk.Stat, error) { return s.ChildrenAtMost(ctx, path) },
+		func(path string) ([]byte, *zk.Stat, error) { return s.GetAtMost(ctx, path) })
 	for nonce, m := range members {
 		paths[nonce] = parent + "/" + m.Name
 	}
-	return paths, err
+	return paths, errors.Join(append(failed, err)...)
 }
 
 // owns reports whether the node of a registration, whose create was not answered, exists. The
@@ -100,7 +103,7 @@ func (s *Session) owns(ctx context.Context, n *nodes.Node) (bool, error) {
 	if err := flush(ctx, s.Session, strings.TrimSuffix(n.Parent, "/"), n); err != nil {
 		return false, err
 	}
-	_, stat, err := s.Get(ctx, n.NamedPath())
+	_, stat, err := s.GetAtMost(ctx, n.NamedPath())
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}

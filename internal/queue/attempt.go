@@ -19,12 +19,13 @@ type Attempt struct {
 	Version   int32 // that the parent must have for the join to be carried out, -1 for any
 	witnessed bool  // a witness is checked, if there is one
 
-	Place   *Place
-	witness *nodes.Node // of this session; nil if none was checked
-	other   string      // the name of the witness of another client; empty if none was checked
-	parent  *zk.Stat    // from the answer; nil if the parent was not written, or the join failed
-	Refused bool        // the server refused an operation of this attempt, and not of another one in the transaction
-	Err     error
+	Place    *Place
+	detached <-chan struct{} // closed once the connection has ended that was attached when the name was chosen
+	witness  *nodes.Node     // of this session; nil if none was checked
+	other    string          // the name of the witness of another client; empty if none was checked
+	parent   *zk.Stat        // from the answer; nil if the parent was not written, or the join failed
+	Refused  bool            // the server refused an operation of this attempt, and not of another one in the transaction
+	Err      error
 
 	step joinStep
 }
@@ -109,7 +110,6 @@ var errMissed = errors.New("no node that is known to be of this life of the pare
 type parentView struct {
 	tag        int64
 	Writable   bool
-	highest    int32
 	overflowed bool
 	hint       int64 // the newest that this session has written, 0 if none
 }

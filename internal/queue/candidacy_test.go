@@ -14,6 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/candidacy"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestContenderThatYieldsIsGrantedAfterThoseBehindIt(t *testing.T) {
@@ -89,9 +90,11 @@ func TestErrorOfYieldsEndsTheClaimAndLeavesNoNode(t *testing.T) {
 	})
 }
 
-// The next contender is granted the claim by then. An event shows the deletion or, while no server is connected, nothing does.
+// The next contender is granted the claim by then. An event shows the deletion. Nothing does while no server is connected, or while
+// the server has not got the watches of an earlier connection.
 func TestContenderWhoseNodeIsDeletedWhileItDecidesIsNotGranted(t *testing.T) {
-	for _, disconnected := range []bool{false, true} {
+	const connected, disconnected, reconnected = "connected", "disconnected", "reconnected"
+	for _, now := range []string{connected, disconnected, reconnected} {
 		withServers(t, func(s servers) {
 			client, link := s.connect()
 			queue := s.queue(client, "/l")
@@ -103,13 +106,21 @@ func TestContenderWhoseNodeIsDeletedWhileItDecidesIsNotGranted(t *testing.T) {
 					return false, nil
 				}
 				err := s.Delete("/l/" + p.Name())
-				if disconnected {
+				if now == disconnected {
 					link.Refuse(true)
 					link.Reset()
 					time.AfterFunc(time.Second, func() { link.Refuse(false) })
 				}
 				time.Sleep(10 * time.Millisecond) // for the event, and too short for a heartbeat
 				return false, err
+			}
+			reconnects := func(ctx context.Context, _ *candidacy.Position) {
+				if <-ctx.Done(); now == reconnected && len(decided) == 0 {
+					watches := link.Intercept(zktest.Rule{Op: "setWatches", Hold: zktest.ToServer})
+					time.AfterFunc(time.Second, watches.Release)
+					link.Reset()
+					time.Sleep(100 * time.Millisecond)
+				}
 			}
 			claim := func(c candidacy.Options) <-chan *recipes.Claim {
 				claims := make(chan *recipes.Claim, 1)
@@ -122,12 +133,12 @@ func TestContenderWhoseNodeIsDeletedWhileItDecidesIsNotGranted(t *testing.T) {
 				synctest.Wait()
 				return claims
 			}
-			decides, next := claim(candidacy.Options{Yields: deletes}), claim(candidacy.Options{})
+			decides, next := claim(candidacy.Options{Waits: reconnects, Yields: deletes}), claim(candidacy.Options{})
 			require.NoError(s, queue.Release(s.Context(), holder))
 			first := <-next
-			require.NotNil(s, first)
+			require.NotNil(s, first, now)
 			synctest.Wait()
-			require.Empty(s, decides, "it is in the queue again, behind the holder")
+			require.Empty(s, decides, "%s: it is in the queue again, behind the holder", now)
 			require.NoError(s, queue.Release(s.Context(), first))
 			second := <-decides
 			require.NotNil(s, second)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -63,6 +64,12 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 			s.delete(claim.Path())
 			p.begin(func() { held(claim).Session().MarkLost(held(claim).Node()) })
 		}, nil, recipes.ErrDeleted},
+		"node revoked": {func(s *ensemble, claim *recipes.Claim, p paused) {
+			data, err := protocol.Amend([]byte(s.data(claim.Path())), "revoked", &protocol.Revocation{By: "admin"})
+			require.NoError(t, err)
+			s.set(claim.Path(), string(data))
+			p.begin(func() { held(claim).Session().MarkOverwritten(held(claim).Node()) })
+		}, nil, recipes.ErrRevoked},
 		"node overwritten": {func(s *ensemble, claim *recipes.Claim, p paused) {
 			s.set(claim.Path(), "theirs")
 			p.begin(func() { held(claim).Session().MarkLost(held(claim).Node()) })
@@ -71,7 +78,9 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			s.create("/state", "old")
-			claim := claimed(t, s.connect(s.options()))
+			opts, lost := s.options(), make(chan error, 2)
+			opts.Trace = &recipes.Trace{Lost: func(e recipes.QueueEvent) { lost <- e.Err }}
+			claim := claimed(t, s.connect(opts))
 			time.Sleep(untilSteady)
 			p := pauseEnd(t, claim)
 			s.Intercept(zktest.Rule{When: isCommit, Fail: c.fail, Before: func(zktest.Request) { c.lose(s, claim, p) }})
@@ -82,6 +91,9 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 			require.ErrorIs(t, err, c.cause, name)
 			require.ErrorIs(t, after, c.cause, name)
 			require.Equal(t, "old", s.data("/state"), name)
+			synctest.Wait()
+			require.Len(t, lost, 1, name)
+			require.ErrorIs(t, <-lost, c.cause, name)
 		})
 	}
 }

@@ -3,12 +3,10 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -249,65 +247,4 @@ func (q *Queue) Order(ctx context.Context, s *client.Session, members []protocol
 	}
 	protocol.Sort(members)
 	return members, nil
-}
-
-// readCzxids adds the czxids of the names that still exist. The reads are in flight together: one after the other, they
-// would, for hundreds of waiters, take seconds at a slow ensemble, in which the queue has no holder.
-func (q *Queue) readCzxids(ctx context.Context, s *client.Session, names []string, to map[string]int64) error {
-	var mu sync.Mutex // guards to and failed
-	var failed error
-	err := session.Each(s.Session, names, func(name string) {
-		_, stat, err := s.Get(ctx, q.path+"/"+name)
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case err == nil:
-			to[name] = stat.Czxid
-		case !errors.Is(err, zk.ErrNoNode):
-			failed = err
-		}
-	})
-	return cmp.Or(failed, err)
-}
-
-// orderable reads the czxid of those members whose number does not give their
-// position. Names do not recur, so each czxid is read once and kept.
-func (q *Queue) orderable(ctx context.Context, s *client.Session, members []protocol.Member) ([]protocol.Member, error) {
-	names := protocol.Unordered(members)
-	if len(names) == 0 {
-		return members, nil
-	}
-	q.mu.Lock()
-	known := q.czxids
-	q.mu.Unlock()
-	present := make(map[string]int64, len(names)) // replaces known, which other goroutines may be reading
-	var unknown []string
-	for _, name := range names {
-		if czxid, ok := known[name]; ok {
-			present[name] = czxid
-		} else {
-			unknown = append(unknown, name)
-		}
-	}
-	if err := q.readCzxids(ctx, s, unknown, present); err != nil {
-		return nil, err
-	}
-	q.mu.Lock()
-	q.czxids = present
-	q.mu.Unlock()
-	gone := make(map[string]bool, len(names))
-	for _, name := range names {
-		gone[name] = present[name] == 0
-	}
-	ordered := make([]protocol.Member, 0, len(members))
-	for _, m := range members {
-		if gone[m.Name] {
-			continue
-		}
-		if m.Czxid == 0 {
-			m.Czxid = present[m.Name]
-		}
-		ordered = append(ordered, m)
-	}
-	return ordered, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 )
 
@@ -34,6 +35,15 @@ func (q *Queue) SessionEntry(s *client.Session, mode protocol.Mode) Entry {
 		Data: func(p *Place) []byte { return q.encoder.Encode(p.Nonce, s.Timeout(), time.Now()) },
 		ACL:  q.Client.ACL(),
 	}
+}
+
+// JoinSize returns no less than the size of the operations with which a session joins without a witness, in bytes.
+func (q *Queue) JoinSize() int {
+	const rest = 256 // more than the name, the nonce, the numbers and the parent's data take
+	return rest + session.SizeOf(
+		&zk.CreateRequest{Path: q.path, Data: q.encoder.Encode("", 0, time.Time{}), Acl: q.Client.ACL()},
+		&zk.SetDataRequest{Path: q.path},
+	)
 }
 
 // isUncertain reports whether the attempt would check a node of another client, which may leave at any time.
@@ -59,8 +69,9 @@ func (a *Attempt) chooseWitness(s *client.Session) (own *nodes.Node, other strin
 func (a *Attempt) place(s *client.Session) {
 	q, v, e := a.Queue, a.View, a.Entry
 	a.witness, a.other = a.chooseWitness(s)
+	_, a.detached = s.Served()
 	p := newPlace(q.path, v.tag, q.Client.Nonce())
-	p.mode, p.inName, p.Above = e.mode, !a.isWitnessed(), v.highest
+	p.mode, p.inName, p.Above = e.mode, !a.isWitnessed(), q.above(a.detached, v.tag)
 	p.Prefix = protocol.NamePrefix(p.Tag, protocol.WithPriority(protocol.WithWeight(p.nameNonce(), e.Weight), e.Priority), p.mode)
 	if e.Lease {
 		p.Kind = nodes.Lease

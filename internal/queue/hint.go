@@ -26,6 +26,7 @@ func (q *Queue) removal(p *Place) claim.Removal {
 		if q.isWritable(p.Tag) {
 			write = &zk.SetDataRequest{Path: q.path, Data: protocol.ParentData(hint), Version: -1}
 		}
+		_, detached := s.Served()
 		existed, written, refused, err := s.DeleteAnd(ctx, n, session.Holder, write)
 		switch {
 		case errors.Is(refused, zk.ErrNoAuth):
@@ -34,7 +35,7 @@ func (q *Queue) removal(p *Place) claim.Removal {
 			q.recordHint(s.ID(), hint)
 			q.witnesses.guess(p, written)
 			if number := protocol.LastNumber(written.Cversion, written.NumChildren); number < protocol.OverflowSequence {
-				q.recordNumber(s.ID(), written.Czxid, number, false) // a search for the next join begins behind it
+				q.recordNumber(detached, written.Czxid, number, false) // a search for the next join begins behind it
 			}
 		}
 		return existed, err
@@ -48,10 +49,13 @@ func (q *Queue) isWritable(parent int64) bool {
 	return q.known && q.parent == parent && q.writable
 }
 
-// recordHint records a hint that a session has written, so that its next join repeats it instead of erasing it.
+// recordHint records a hint that a session has written, so that its next join repeats it instead of erasing it. Before the next session,
+// the ensemble can have been restored: another node can have that czxid.
 func (q *Queue) recordHint(session, czxid int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.recordIn(session)
+	if q.session != session {
+		q.session, q.hint = session, 0
+	}
 	q.hint = max(q.hint, czxid)
 }

@@ -87,9 +87,9 @@ func (a *Attempt) FindOut(ctx context.Context, s *client.Session) error {
 		a.step = a.afterSearch(found)
 	}
 	if a.exists() {
-		a.Place.joined = time.Now()
+		a.Place.joined, a.Place.detached = time.Now(), a.detached
 		s.Joined(a.Place.Node)
-		a.Queue.recordOwnNumber(s.ID(), a.Place)
+		a.Queue.recordOwnNumber(a.detached, a.Place)
 	}
 	return nil
 }

@@ -102,6 +102,7 @@ type sharing struct {
 	paced   session.Sharing[struct{}, *Listing]
 	parents session.Sharing[struct{}, parent]
 	finds   session.Sharing[*nodes.Node, map[string]protocol.Member]
+	czxids  czxids
 }
 
 // shared has what the contenders of a session share.

@@ -106,6 +106,30 @@ func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
 	})
 }
 
+// Each waiter of a client would otherwise read the node of each other one.
+func TestWaitersOfAClientReadTheOrderOfAStuckCounterTogether(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		const contenders = 60
+		s := newEnsemble(t)
+		s.create("/l", string(protocol.ParentData(0)))
+		require.NoError(t, s.SetCounter("/l", math.MaxInt32))
+		first := newQueue(t, s.connect(s.options()), nil)
+		for range contenders {
+			claiming(t.Context(), first)
+		}
+		time.Sleep(testTimeout)
+		require.Len(t, s.queue(), contenders)
+		client := s.connect(s.options())
+		reads := s.Intercept(zktest.Rule{Op: "getData"})
+		for range contenders {
+			claiming(t.Context(), newQueue(t, client, nil))
+		}
+		time.Sleep(testTimeout)
+		require.Len(t, s.queue(), 2*contenders)
+		require.Less(t, reads.Fired(), 10*contenders)
+	})
+}
+
 func TestOrderOfAStuckCounterIsReadInAFewRoundTrips(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		const contenders, delay = 60, 10 * time.Millisecond

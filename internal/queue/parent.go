@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -18,15 +19,15 @@ import (
 func (q *Queue) Learn(ctx context.Context, s *client.Session) (parentView, error) {
 	for {
 		q.mu.Lock()
-		v, known := parentView{q.parent, q.writable, q.highest, q.overflowed, q.hint}, q.known
+		v, known := parentView{q.parent, q.writable, q.overflowed, q.hint}, q.known
 		if q.session != s.ID() {
-			v.highest, v.hint = -1, 0
+			v.hint = 0
 		}
 		q.mu.Unlock()
 		if known {
 			return v, nil
 		}
-		parent, err := shared.Of(s).parents.Do(ctx, s.Session, q.path, struct{}{}, func(context.Context, []struct{}) (parent, error) { return readParent(s, q.path) })
+		parent, err := shared.Of(s).parents.Do(ctx, s.Session, q.path, struct{}{}, func(asked context.Context, _ []struct{}) (parent, error) { return readParent(asked, s, q.path) })
 		if err != nil {
 			if ctx.Err() != nil {
 				err = &recipes.Error{Op: "read", Path: q.path, Err: ctx.Err()}
@@ -43,10 +44,10 @@ func (q *Queue) Learn(ctx context.Context, s *client.Session) (parentView, error
 	}
 }
 
-// readParent reads the node at path, and creates it if it is missing.
-func readParent(s *client.Session, path string) (parent, error) {
+// readParent reads the node at path, and creates it if it is missing. The read is not repeated once asked is done.
+func readParent(asked context.Context, s *client.Session, path string) (parent, error) {
 	for {
-		data, stat, err := s.Get(s.Context(), path)
+		data, stat, err := s.GetWhileAsked(asked, session.Joining, path) // a wait begins with it
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			if err := s.CreateParents(s.Context(), path, protocol.ParentData(0)); err != nil {
@@ -81,31 +82,43 @@ func (q *Queue) markOverflowed() {
 	q.overflowed = true
 }
 
-// recordIn begins to record what one session observes. Between two sessions, the ensemble can have been restored: the parent has the same
-// czxid, and gives numbers again that were given before. The caller holds mu.
-func (q *Queue) recordIn(session int64) {
-	if q.session != session {
-		q.session, q.highest, q.hint = session, -1, 0
-	}
-}
-
-// recordNumber records the highest number given out in that life of the parent, as a session has observed it. overflowed reports
+// recordNumber records the highest number given out in that life of the parent, as it was observed on a connection. overflowed reports
 // whether numbers no longer give the order.
-func (q *Queue) recordNumber(session, parent int64, highest int32, overflowed bool) {
+//
+// Between two connections, the ensemble can have been restored: the parent has the same czxid, and gives numbers again that were given
+// before. detached was returned by Served before the request, and is closed once the connection has ended.
+func (q *Queue) recordNumber(detached <-chan struct{}, parent int64, highest int32, overflowed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if parent == q.parent {
-		q.recordIn(session)
-		q.highest = max(q.highest, highest)
-		q.overflowed = q.overflowed || overflowed
+	if parent != q.parent {
+		return
 	}
+	q.overflowed = q.overflowed || overflowed
+	if isClosed(detached) {
+		return // the request may have been sent on a later connection
+	}
+	if q.detached != detached {
+		q.detached, q.highest = detached, -1
+	}
+	q.highest = max(q.highest, highest)
 }
 
 // recordOwnNumber is recordNumber for the node of a place.
-func (q *Queue) recordOwnNumber(session int64, p *Place) {
+func (q *Queue) recordOwnNumber(detached <-chan struct{}, p *Place) {
 	if p.Member.Overflowed() {
-		q.recordNumber(session, p.Tag, -1, true)
+		q.recordNumber(detached, p.Tag, -1, true)
 		return
 	}
-	q.recordNumber(session, p.Tag, p.Member.Sequence, false)
+	q.recordNumber(detached, p.Tag, p.Member.Sequence, false)
+}
+
+// above returns the highest number observed in that life of the parent on the connection that is attached, -1 if none was observed:
+// the number of a node that is created on that connection is larger.
+func (q *Queue) above(detached <-chan struct{}, parent int64) int32 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.parent != parent || q.detached != detached || isClosed(detached) {
+		return -1
+	}
+	return q.highest
 }

@@ -24,8 +24,10 @@ type Place struct {
 	Behind bool // the place had a predecessor
 	lists  int  // how often the place listed the queue since
 	joined time.Time
-	own    ownWatch
-	asked  *session.Proof // that the session lives; nil if the place has not asked for one since its predecessor's last event
+	// closed once the connection has ended on which the place joined
+	detached <-chan struct{}
+	own      ownWatch
+	asked    *session.Proof // that the session lives; nil if the place has not asked for one since its predecessor's last event
 
 	// Only of a contender that may yield.
 	Candidate bool
@@ -73,7 +75,7 @@ type ownWatch struct{ *session.Watch }
 
 // watchOwn watches the place's node, to be notified of its deletion.
 func (p *Place) watchOwn(ctx context.Context, s *client.Session) error {
-	w, err := s.Watch(ctx, p.Path, session.WatchNode)
+	w, err := s.WatchOwn(ctx, p.Node)
 	if err == nil {
 		p.own = ownWatch{w}
 	}

@@ -83,16 +83,16 @@ type Queue struct {
 	Takeover  *takeover.Takeover // nil: claims leave no breadcrumb
 	witnesses witness            // of other clients
 
-	mu         sync.Mutex       // guards what follows
-	known      bool             // the parent was read
-	parent     int64            // its czxid
-	writable   bool             // its data may be written
-	session    int64            // in which highest and hint were recorded; 0 if none
-	highest    int32            // the largest sequence number seen, -1 if none
-	overflowed bool             // the sequence counter is stuck
-	hint       int64            // the newest that the session has written, 0 if none
-	czxids     map[string]int64 // of members whose number gives no order, by name
-	nextSoon   time.Time        // when ListSoon may list again
+	mu         sync.Mutex      // guards what follows
+	known      bool            // the parent was read
+	parent     int64           // its czxid
+	writable   bool            // its data may be written
+	highest    int32           // the largest sequence number seen on one connection, -1 if none
+	detached   <-chan struct{} // closed once that connection has ended; nil if there was none
+	overflowed bool            // the sequence counter is stuck
+	session    int64           // in which hint was recorded; 0 if none
+	hint       int64           // the newest that the session has written, 0 if none
+	nextSoon   time.Time       // when ListSoon may list again
 }
 
 // New returns the queue below path, an absolute path to which the client's

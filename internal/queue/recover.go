@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -17,8 +20,10 @@ import (
 //
 // Callers that search below the same parent at the same time share one search.
 func find(ctx context.Context, s *client.Session, p *Place) (found bool, err error) {
-	members, err := shared.Of(s).finds.Do(ctx, s.Session, p.Parent, p.Node, func(_ context.Context, unknown []*nodes.Node) (map[string]protocol.Member, error) {
-		return client.Search(s.Context(), s.Session, p.Parent, unknown)
+	members, err := shared.Of(s).finds.Do(ctx, s.Session, p.Parent, p.Node, func(asked context.Context, unknown []*nodes.Node) (map[string]protocol.Member, error) {
+		return client.Search(s.Context(), s.Session, p.Parent, unknown,
+			func(path string) ([]string, *zk.Stat, error) { return s.ChildrenWhileAsked(asked, path) },
+			func(path string) ([]byte, *zk.Stat, error) { return s.GetWhileAsked(asked, session.Ordinary, path) })
 	})
 	if err != nil {
 		if ctx.Err() != nil {

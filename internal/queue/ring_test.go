@@ -63,21 +63,51 @@ func TestRingKeepsNewestEntriesOfAllClients(t *testing.T) {
 	})
 }
 
-func TestRepeatedAppendIsOneEntry(t *testing.T) {
+// A client's new session can be served by a follower that is behind the write of the former one.
+func TestEntryThatTheServerDoesNotListYetIsDeleted(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, link := s.connect()
 		ring := s.ring(client)
-		_, err := ring.Append(s.Context(), []byte("a"))
+		name, err := ring.Append(s.Context(), []byte("refused"))
 		require.NoError(s, err)
-		link.Intercept(zktest.Rule{Op: "create", Below: "/admin", Times: 1, Lose: zktest.ToClient})
-		name, err := ring.Append(s.Context(), []byte("b"))
-		require.NoError(s, err)
+		link.Intercept(zktest.Rule{Op: "getChildren", Path: "/admin/actions", Fail: zktest.ErrNoNode, Times: 1})
+		require.NoError(s, ring.Delete(s.Context(), name))
+		require.Empty(s, s.nodes())
+	})
+}
+
+// repeated returns a ring with the entries a and b, and the name of b, whose create was repeated.
+func (s servers) repeated() (ring *ring.Ring, name string) {
+	s.Helper()
+	client, link := s.connect()
+	ring = s.ring(client)
+	_, err := ring.Append(s.Context(), []byte("a"))
+	require.NoError(s, err)
+	link.Intercept(zktest.Rule{Op: "create", Below: "/admin", Times: 1, Lose: zktest.ToClient})
+	name, err = ring.Append(s.Context(), []byte("b"))
+	require.NoError(s, err)
+	return ring, name
+}
+
+func TestRepeatedAppendIsOneEntry(t *testing.T) {
+	withServers(t, func(s servers) {
+		ring, name := s.repeated()
 		require.Len(s, s.nodes(), 3, "the create whose answer was lost has made a node")
 		require.NoError(s, ring.Replace(s.Context(), name, []byte("c")))
 		require.Equal(s, []string{"c", "a"}, s.entries(ring))
 		require.NoError(s, ring.Trim(s.Context()))
 		require.Len(s, s.nodes(), 2)
 		require.Equal(s, []string{"c", "a"}, s.entries(ring))
+	})
+}
+
+func TestDeletedEntryLeavesNoNodeOfRepeatedAppend(t *testing.T) {
+	withServers(t, func(s servers) {
+		ring, name := s.repeated()
+		require.Len(s, s.nodes(), 3)
+		require.NoError(s, ring.Delete(s.Context(), name))
+		require.Equal(s, []string{"a"}, s.entries(ring))
+		require.Len(s, s.nodes(), 1)
 	})
 }
 

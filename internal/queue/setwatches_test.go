@@ -5,6 +5,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,4 +153,28 @@ func TestConnectionThatEndsBetweenPacketsOfWatchesLosesNoEvent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An operator deletes the waiter's node between the listing that shows it at the front and the grant. Another hold keeps the session
+// proved, so that the grant waits for no heartbeat.
+func TestNodeThatIsDeletedAfterRefusedSetWatchesIsNotGranted(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newOccupied(t)
+		client := s.connect(s.options())
+		other, err := New(client, "/other", nil)
+		require.NoError(t, err)
+		_, err = other.Claim(t.Context())
+		require.NoError(t, err)
+		queue := newQueue(t, client, nil)
+		result := claiming(t.Context(), queue)
+		time.Sleep(testTimeout)
+		own := slices.Max(slices.DeleteFunc(s.queue(), func(path string) bool { return path == another }))
+		deleted := s.link.Intercept(zktest.Rule{Op: "getData", Path: own, Times: 1, Before: func(zktest.Request) { s.delete(own) }})
+		s.link.Intercept(zktest.Rule{Op: "setWatches", Fail: zktest.ErrThrottled, Times: 1, Before: func(zktest.Request) { s.delete(another) }})
+		s.link.Reset()
+		g := <-result
+		require.Equal(t, 1, deleted.Fired())
+		require.NoError(t, g.err)
+		require.NotEqual(t, own, g.claim.Path(), "it has joined again")
+	})
 }

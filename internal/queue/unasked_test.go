@@ -4,6 +4,7 @@ package queue
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,10 @@ func TestReadWhoseReplyEndsTheConnectionIsNotRepeatedForNoCaller(t *testing.T) {
 			if err == nil {
 				_, err = q.ListSoon(ctx, s)
 			}
+			return err
+		}},
+		"parent": {zktest.Rule{Op: "getData", Path: "/l"}, func(ctx context.Context, q *Queue) error {
+			_, err := q.Claim(ctx)
 			return err
 		}},
 		"watch": {zktest.Rule{Op: "getData", Path: another}, func(ctx context.Context, q *Queue) error {
@@ -63,6 +68,49 @@ func TestReadWhoseReplyEndsTheConnectionIsNotRepeatedForNoCaller(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The search for the node of the join then repeats the read, and after the caller's ctx so does the owner.
+func TestSearchWhoseReadEndsTheConnectionBacksOffOnceNoCallerWaits(t *testing.T) {
+	for name, read := range map[string]zktest.Rule{
+		"listing": {Op: "getChildren", Path: "/l"},
+		"record":  {Op: "getData", When: func(r zktest.Request) bool { return strings.HasPrefix(r.Path, "/l/") && r.Path != another }},
+	} {
+		t.Run(name, func(t *testing.T) { searchBacksOff(t, read) })
+	}
+}
+
+func searchBacksOff(t *testing.T, read zktest.Rule) {
+	t.Helper()
+	faketime.Test(t, func(t *testing.T) {
+		s := newOccupied(t)
+		client := s.connect(s.options())
+		other, err := New(client, "/other", nil)
+		require.NoError(t, err)
+		held, err := other.Claim(t.Context())
+		require.NoError(t, err)
+		queue := newQueue(t, client, nil)
+		s.link.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToClient})
+		read.Lose = zktest.ToClient
+		lost := s.link.Intercept(read)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = queue.Claim(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		fired := lost.Fired()
+		require.NotZero(t, fired)
+		time.Sleep(10 * testTimeout)
+		require.Less(t, lost.Fired()-fired, 30)
+		require.NoError(t, held.Err())
+		require.Equal(t, 2, client.OutstandingNodes())
+
+		lost.Remove()
+		s.delete(another)
+		claim, err := queue.Claim(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, queue.Release(t.Context(), claim))
+		require.Empty(t, s.queue())
+	})
 }
 
 func TestReadIsRepeatedForACallerThatComesWhileItIsUnderWay(t *testing.T) {

@@ -69,6 +69,7 @@ func (w *wait) awaitNearest(ctx context.Context) (awaited, error) {
 	q, s, p := w.queue, w.session, w.place
 	nearest := w.decision.Ahead[len(w.decision.Ahead)-1]
 	w.nearest = 0
+	p.dropProof() // of an earlier event: the own node can have been deleted since
 	// GetW sets no watch on a node that is gone, where ExistsW would leave
 	// one behind that can never fire: names do not recur.
 	watch, err := s.Watch(ctx, q.path+"/"+nearest.Name, session.WatchNode)
@@ -214,6 +215,7 @@ func (q *Queue) Decide(ctx context.Context, s *client.Session, p *Place) (protoc
 		if p.Behind {
 			p.lists++
 		}
+		_, detached := s.Served()
 		lst, err := List(ctx, s, q.path)
 		if err != nil {
 			return protocol.Decision{}, err
@@ -238,7 +240,7 @@ func (q *Queue) Decide(ctx context.Context, s *client.Session, p *Place) (protoc
 		if p.Candidate {
 			p.Listed = lst
 		}
-		q.recordNumber(s.ID(), lst.Parent.Czxid, lst.highest, lst.overflowed)
+		q.recordNumber(detached, lst.Parent.Czxid, lst.highest, lst.overflowed)
 		return d, nil
 	}
 }
@@ -266,8 +268,19 @@ func (q *Queue) DecideBy(ctx context.Context, s *client.Session, lst *Listing, p
 	return d, true, nil
 }
 
-// Grant makes a claim of a place that has no predecessor.
+// Grant makes a claim of a place that has no predecessor. After an event of the place's own node, or once another connection than that
+// of its join serves the session, a read shows first whose node it is.
 func (q *Queue) Grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, error) {
+	_, detached := s.Served()
+	if isClosed(p.own.fired()) || p.own.Watch == nil && detached != p.detached {
+		err := p.watchOwn(ctx, s)
+		if errors.Is(err, zk.ErrNoNode) {
+			err = s.Prove(ctx, p.Node) // the server may be behind
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	g := claim.Granting{
 		Node: p.Node, Token: fencing.Token(p.Member.Czxid), Mode: p.mode, Shared: p.mode == protocol.Read || p.Member.Weight > 0,
 		Waited: p.Behind, Lists: p.lists, Asked: p.asked, Number: p.Number,
