@@ -113,6 +113,15 @@ func (c *Claim) lose(cause error) {
 	c.reportLoss(cause)
 }
 
+// endLost ends the claim that a server's answer shows to be lost, and returns its error. Another goroutine may have detected the loss
+// first, and be about to end the claim.
+func (c *Claim) endLost(cause error) error {
+	if c.End(cause) {
+		c.reportLoss(cause)
+	}
+	return c.ended()
+}
+
 // reportLoss reports the loss of the claim. The caller has ended it.
 func (c *Claim) reportLoss(cause error) {
 	if c.unreported.Load() {
@@ -228,10 +237,7 @@ func (c *Claim) Check(ctx context.Context) error {
 		return ended
 	}
 	if loss := (*session.LossError)(nil); errors.As(err, &loss) {
-		if c.End(loss.Cause) { // the heartbeat that detected it may be about to
-			c.reportLoss(loss.Cause)
-		}
-		return c.ended()
+		return c.endLost(loss.Cause)
 	}
 	return sentinel.WithCtx(ctx, err)
 }

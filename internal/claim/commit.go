@@ -3,9 +3,11 @@
 package claim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -30,8 +32,10 @@ func (c *Claim) Commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 		return nil, c.commitFailed(err)
 	}
 	responses, err := c.sendCommit(ctx, parsed)
-	for c.rewritten(responses, err) {
+	cause, again := c.overwritten(responses, err)
+	for again {
 		responses, err = c.sendCommit(ctx, parsed)
+		cause, again = c.overwritten(responses, err)
 	}
 	switch session.OutcomeOf(err) {
 	case session.Done:
@@ -41,7 +45,7 @@ func (c *Claim) Commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 		}
 		return responses, nil
 	case session.Refused:
-		return c.refused(parsed, responses, err)
+		return c.refused(parsed, responses, err, cause)
 	case session.Unsent:
 		if ended := c.Err(); ended != nil {
 			return nil, ended
@@ -66,36 +70,33 @@ func (c *Claim) sendCommit(ctx context.Context, ops []operation) ([]zk.MultiResp
 	})
 }
 
-// rewritten reports whether the transaction was refused only because the claim was downgraded
-// after the version of its node was read. If the node was overwritten otherwise, it ends the claim.
-func (c *Claim) rewritten(responses []zk.MultiResponse, err error) bool {
+// overwritten returns why the claim has ended if the transaction was refused because its node was overwritten. again is set if the claim
+// was only downgraded after the version of its node was read.
+func (c *Claim) overwritten(responses []zk.MultiResponse, err error) (cause error, again bool) {
 	if err == nil || len(responses) == 0 || !errors.Is(responses[0].Error, zk.ErrBadVersion) {
-		return false
+		return nil, false
 	}
-	_, cause := c.session.MarkOverwritten(c.node)
-	return cause == nil
+	_, cause = c.session.MarkOverwritten(c.node)
+	return cause, cause == nil
 }
 
 // refused returns the result of a transaction that the server refused with err. The first of
-// responses is the result of the check of the claim's own node.
-func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
+// responses is the result of the check of the claim's own node, and overwritten why the claim has ended if that node was overwritten.
+func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err, overwritten error) ([]zk.MultiResponse, error) {
 	fail := c.fail("commit", err)
 	switch {
 	case errors.Is(err, zk.ErrSessionExpired):
 		c.session.End(session.ErrExpired)
-		c.End(session.ErrExpired) // another goroutine may have detected it first and be about to end the claim
-		return nil, c.ended()
+		return nil, c.endLost(session.ErrExpired)
 	case len(responses) == 0:
 		return nil, fail
 	}
 	switch own := responses[0].Error; {
 	case errors.Is(own, zk.ErrNoNode):
 		c.session.MarkLost(c.node)
-		c.End(sentinel.ErrDeleted)
-		return nil, c.ended()
+		return nil, c.endLost(sentinel.ErrDeleted)
 	case errors.Is(own, zk.ErrBadVersion):
-		c.End(sentinel.ErrDeleted) // unless rewritten has ended it with another cause
-		return nil, c.ended()
+		return nil, c.endLost(overwritten)
 	}
 	responses = responses[1:]
 	for i, op := range ops {
@@ -192,7 +193,9 @@ func parseOp(op any) (operation, error) {
 
 func wantPointer(op any) error { return fmt.Errorf("pass a pointer, a *%T instead of a %T", op, op) }
 
+// createOf copies what the request points to: it may be sent after Commit has returned.
 func createOf(r zk.CreateRequest) operation {
+	r.Data, r.Acl = bytes.Clone(r.Data), slices.Clone(r.Acl)
 	size := len(r.Data)
 	for _, acl := range r.Acl {
 		size += len(acl.Scheme) + len(acl.ID) + 12
@@ -201,6 +204,7 @@ func createOf(r zk.CreateRequest) operation {
 }
 
 func setOf(r zk.SetDataRequest) operation {
+	r.Data = bytes.Clone(r.Data)
 	return operation{kind: "set data", path: &r.Path, request: &r, size: len(r.Data)}
 }
 

@@ -34,6 +34,16 @@ func TestTransactionOverTheServersLimitIsRefusedWithTheLimit(t *testing.T) {
 	require.ErrorContains(t, opsError(many), "over the limit", "what stands around the paths counts as well")
 }
 
+// A request that was not answered before ctx ended may be sent after Commit has returned.
+func TestTransactionKeepsItsDataWhenTheCallerChangesItsOwn(t *testing.T) {
+	data, acl := []byte("old"), zk.WorldACL(zk.PermAll)
+	parsed, err := parseOps("", "", []any{&zk.CreateRequest{Path: "/a", Data: data, Acl: acl}, &zk.SetDataRequest{Path: "/a", Data: data}})
+	require.NoError(t, err)
+	data[0], acl[0].Perms = 'x', 0
+	require.Equal(t, &zk.CreateRequest{Path: "/a", Data: []byte("old"), Acl: zk.WorldACL(zk.PermAll)}, parsed[0].request)
+	require.Equal(t, &zk.SetDataRequest{Path: "/a", Data: []byte("old")}, parsed[1].request)
+}
+
 func TestTransactionWithinTheLimitPasses(t *testing.T) {
 	require.NoError(t, opsError(nil))
 	require.NoError(t, opsError([]any{

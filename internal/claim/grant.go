@@ -19,16 +19,17 @@ import (
 // A server that is partitioned from its leader can show an empty queue to a waiter whose session
 // has ended. So a contender that has no predecessor is not granted the claim before that.
 //
-// asked is the proof that the contender has asked for already, nil if it has asked for none.
+// asked is the proof that the contender has asked for already, nil if it has asked for none. It may have been answered long ago.
 func AwaitProof(ctx context.Context, s *client.Session, n *nodes.Node, asked *session.Proof) error {
 	for !IsProved(s) {
-		if asked == nil {
+		isNew := asked == nil
+		if isNew {
 			asked = s.AskProof(n)
 		}
 		// Where writes are slow, one proof may leave less: the deadline counts the silence before it. Two in flight shorten that.
 		tick := time.NewTimer(s.Timeout() / 12)
 		answered, err := asked.AwaitUntil(ctx, tick.C)
-		if err == nil && answered && !IsProved(s) {
+		if err == nil && answered && isNew && !IsProved(s) {
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
