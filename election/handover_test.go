@@ -215,7 +215,7 @@ func TestHandOverOfFormerLeaderIsRejected(t *testing.T) {
 	bubble(t, func(s servers) {
 		old := s.lead(s.candidate(election.Options{Owner: "old"}))
 		next := s.join(s.candidate(election.Options{Owner: "next"}))
-		s.join(s.candidate(election.Options{Owner: "other"}))
+		other := s.join(s.candidate(election.Options{Owner: "other"}))
 		target := s.join(s.candidate(election.Options{Owner: "target"}))
 		require.NoError(s, s.Delete(old.Path()))
 		successor := s.term(next)
@@ -225,11 +225,8 @@ func TestHandOverOfFormerLeaderIsRejected(t *testing.T) {
 		_, _, err = s.Get(path + "-handover")
 		require.Error(s, err, "no request is stored")
 		require.NoError(s, successor.Resign(s.Context()))
-		select {
-		case <-target.terms:
-			s.Fatal("the target leads before a candidate ahead of it")
-		default:
-		}
+		s.term(other)
+		require.Empty(s, target.terms, "the target does not lead before a candidate ahead of it")
 	})
 }
 

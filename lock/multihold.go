@@ -47,7 +47,8 @@ func (h *MultiHold) Tokens() map[string]fencing.Token {
 // not one of the locks.
 func (h *MultiHold) Claim(m *Mutex) *recipes.Claim {
 	for i, own := range h.mutexes {
-		if m == own {
+		// Each call of RWMutex.Locker and RLocker returns another Mutex.
+		if m != nil && m.queue == own.queue && m.mode == own.mode {
 			return h.holds[i].Claim
 		}
 	}

@@ -73,9 +73,9 @@ func (m *MultiMutex) Lock(ctx context.Context) (*MultiHold, error) { return m.ac
 // held, and its error is a *HeldError, which names the first lock that is not free and its holder: see Mutex.TryLock for one that is
 // not known. It waits for no other contender, only for answers.
 //
-// One transaction takes the locks, or creates nothing. Where that is not possible, because there are more than 64 locks or the client
-// may not write the data of a lock's node, TryLock takes one after the other, and gives back those that it has at the first that is
-// not free.
+// One transaction takes the locks, or creates nothing. Where that is not possible, because there are more than 64 locks, their paths and
+// owners do not fit a packet, or the client may not write the data of a lock's node, TryLock takes one after the other, and gives back
+// those that it has at the first that is not free.
 func (m *MultiMutex) TryLock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, true) }
 
 // acquire is TryLock if try is set, and otherwise Lock.

@@ -3,10 +3,13 @@
 package lock_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/lock"
@@ -71,6 +74,19 @@ func TestTryLockOfAllEndsAfterTheSecondLostRace(t *testing.T) {
 	})
 }
 
+func TestTryLockOfAllThatAServerRefusesReturnsTheRefusalAndNamesItsLock(t *testing.T) {
+	bubble(t, func(s servers) {
+		_, link, mutexes, all := s.all("/locks/a", "/locks/b")
+		refused := link.Intercept(zktest.Rule{Op: "create", Below: "/locks/b", Fail: zktest.ErrNoAuth})
+		_, err := all.TryLock(s.Context())
+		require.ErrorIs(s, err, zk.ErrNoAuth)
+		require.NotErrorIs(s, err, lock.ErrLocked)
+		require.ErrorContains(s, err, "/locks/b")
+		refused.Remove()
+		s.requireNoNodes(mutexes)
+	})
+}
+
 func TestTryLockOfMoreLocksThanATransactionTakesGivesBackThoseThatItHas(t *testing.T) {
 	bubble(t, func(s servers) {
 		paths := make([]string, 65)
@@ -88,6 +104,30 @@ func TestTryLockOfMoreLocksThanATransactionTakesGivesBackThoseThatItHas(t *testi
 		hold, err := all.TryLock(s.Context())
 		require.NoError(s, err)
 		require.NoError(s, hold.Unlock(s.Context()))
+		s.requireNoNodes(mutexes)
+	})
+}
+
+// A server closes the connection over a packet of 1 MiB, and all requests of the client end with it. In JSON each byte of these
+// owners takes six.
+func TestLocksWhoseRecordsDoNotFitATransactionAreTakenOneAfterAnotherOnTheSameConnection(t *testing.T) {
+	bubble(t, func(s servers) {
+		client, link := s.client()
+		mutexes := make([]*lock.Mutex, 50)
+		for i := range mutexes {
+			var err error
+			mutexes[i], err = lock.New(client, fmt.Sprintf("/locks/%02d", i), &lock.Options{Owner: strings.Repeat("<", 4096)})
+			require.NoError(s, err)
+		}
+		all, err := lock.All(mutexes...)
+		require.NoError(s, err)
+		connected := link.Intercept(zktest.Rule{Op: "connect"})
+		for _, take := range []func(context.Context) (*lock.MultiHold, error){all.Lock, all.TryLock} {
+			hold, err := take(s.Context())
+			require.NoError(s, err)
+			require.NoError(s, hold.Unlock(s.Context()))
+		}
+		require.Zero(s, connected.Fired())
 		s.requireNoNodes(mutexes)
 	})
 }
@@ -188,5 +228,25 @@ func TestAllRefusesTheReadAndTheWriteLockOfOnePath(t *testing.T) {
 		rw := s.rwMutex()
 		_, err := lock.All(rw.RLocker(), rw.Locker())
 		require.EqualError(s, err, "lock all /locks/rw: given twice")
+	})
+}
+
+func TestClaimOfALockOfAllIsFoundByEachMutexOfThatLockAndMode(t *testing.T) {
+	bubble(t, func(s servers) {
+		client, _ := s.client()
+		rw, err := lock.NewRW(client, "/locks/rw", nil)
+		require.NoError(s, err)
+		other := s.mutexAt(client, "/locks/other", false)
+		all, err := lock.All(rw.RLocker(), s.mutexAt(client, "/locks/a", false))
+		require.NoError(s, err)
+		hold, err := all.Lock(s.Context())
+		require.NoError(s, err)
+		claim := hold.Claim(rw.RLocker())
+		require.NotNil(s, claim)
+		require.Equal(s, hold.Tokens()["/locks/rw"], claim.Token())
+		for _, m := range []*lock.Mutex{rw.Locker(), other, {}, nil} {
+			require.Nil(s, hold.Claim(m))
+		}
+		require.NoError(s, hold.Unlock(s.Context()))
 	})
 }

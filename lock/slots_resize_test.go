@@ -5,6 +5,7 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,17 +68,27 @@ func TestResizeOfManyNumbersThatIsRefusedLeavesTheLimit(t *testing.T) {
 }
 
 func TestResizeThatIsRefusedAfterItsFirstStepSaysThatTheLimitWasLowered(t *testing.T) {
-	bubble(t, func(s servers) {
-		slots, link := s.slots(lock.MaxSlots)
-		taken := false
-		link.Intercept(zktest.Rule{Op: "delete", Below: slotsPath, Times: 1, Before: func(zktest.Request) { // the end of the first step
-			taken = s.Create(slotsPath+"-limit/1", nil) == nil
-		}})
-		err := slots.Resize(s.Context(), 1)
-		require.True(s, taken)
-		require.ErrorIs(s, err, lock.ErrLocked)
-		require.ErrorContains(s, err, "lowered in part")
-	})
+	for name, lost := range map[string]bool{"answered": false, "not answered": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(s servers) {
+				slots, link := s.slots(lock.MaxSlots)
+				isStep := func(r zktest.Request) bool {
+					return slices.ContainsFunc(r.Ops, func(op zktest.Request) bool { return op.Op == "setData" && op.Path == slotsPath+"-limit" })
+				}
+				if lost {
+					link.Intercept(zktest.Rule{When: isStep, Times: 1, Lose: zktest.ToClient})
+				}
+				taken := false
+				link.Intercept(zktest.Rule{Op: "delete", Below: slotsPath, Times: 1, Before: func(zktest.Request) { // the end of the first step
+					taken = s.Create(slotsPath+"-limit/1", nil) == nil
+				}})
+				err := slots.Resize(s.Context(), 1)
+				require.True(s, taken)
+				require.ErrorIs(s, err, lock.ErrLocked)
+				require.ErrorContains(s, err, "lowered in part")
+			})
+		})
+	}
 }
 
 func TestProcessThatHasSeenItsLimitFollowsAnother(t *testing.T) {

@@ -57,7 +57,7 @@ func (p *Permits) awaitNumber(ctx context.Context, s *client.Session, pl *queue.
 		if err != nil {
 			return false, err
 		}
-		own, err := s.Watch(ctx, pl.Path, session.WatchNode)
+		own, err := s.WatchOwn(ctx, pl.Node)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			err = s.Prove(ctx, pl.Node) // deleted, or not visible on this server yet

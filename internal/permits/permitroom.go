@@ -47,7 +47,7 @@ func (r *room) await(ctx context.Context) error {
 		if err := r.refresh(ctx, r.session, r.place); err != nil {
 			return err
 		}
-		own, err := r.session.Watch(ctx, r.place.Path, session.WatchNode)
+		own, err := r.session.WatchOwn(ctx, r.place.Node)
 		var event <-chan struct{}
 		if err == nil {
 			event, err = r.watch(ctx, bell)

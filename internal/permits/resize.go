@@ -44,10 +44,14 @@ func (p *Permits) Resize(ctx context.Context, limit int) error {
 		return fail(err)
 	}
 	loweredInPart := false
+	unsure := 0 // the limit of a step that was not answered
 	for {
-		err := p.resize(ctx, limit)
+		from, to, err := p.resize(ctx, limit)
 		lowered := errors.Is(err, ErrLoweredInPart)
-		loweredInPart = loweredInPart || lowered
+		loweredInPart = loweredInPart || lowered || from > 0 && from == unsure
+		if to > 0 && errors.Is(err, sentinel.ErrUncertain) {
+			unsure = to
+		}
 		switch {
 		case err == nil:
 			p.follow()
@@ -67,10 +71,11 @@ func (p *Permits) Resize(ctx context.Context, limit int) error {
 	}
 }
 
-// resize is one attempt of Resize.
-func (p *Permits) resize(ctx context.Context, limit int) error {
+// resize is one attempt of Resize. from is the limit that it read, 0 if it read none, and to the lower one that it tried to store, 0 if it
+// tried none.
+func (p *Permits) resize(ctx context.Context, limit int) (from, to int, err error) {
 	var l queue.Limit
-	err := p.queue.WithSession(ctx, func(s *client.Session) (err error) {
+	err = p.queue.WithSession(ctx, func(s *client.Session) (err error) {
 		l, err = p.acceptLimit(ctx, s, func(permits int) error {
 			if permits == limit {
 				return errLimitStored
@@ -84,11 +89,12 @@ func (p *Permits) resize(ctx context.Context, limit int) error {
 	})
 	switch {
 	case errors.Is(err, errLimitStored):
-		return nil
+		return l.Permits, 0, nil
 	case err != nil || l.Permits < limit:
-		return err
+		return l.Permits, 0, err
 	}
-	return p.lower(ctx, l, limit)
+	to, err = p.lower(ctx, l, limit)
+	return l.Permits, to, err
 }
 
 // storeLimit stores a higher limit.
@@ -105,16 +111,16 @@ func (p *Permits) storeLimit(ctx context.Context, s *client.Session, limit int, 
 // lower stores a lower limit while this client has the permits that are to vanish: the other
 // claims fit under the new limit then, and no grant can be carried out that does not. If the permits are numbered, the server refuses
 // the write while one of the numbers that are to vanish is in use. So many numbers that one transaction cannot have them all vanish in
-// several steps.
-func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) error {
-	to := limit
+// several steps. to is the limit that the step tried to store, 0 if it tried none.
+func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) (to int, err error) {
+	to = limit
 	if p.numbered {
 		to = max(limit, from.Permits-p.mostRemoved())
 	}
 	if to > limit {
 		// The write refuses what this step removes. A number that a later step removes is found before the first one changes the limit.
 		if err := p.removedInUse(ctx, from, limit); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	c, err := p.queue.Contend(ctx, func(ctx context.Context, s *client.Session) (*recipes.Claim, error) {
@@ -126,7 +132,7 @@ func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) error 
 		})
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	ops := []any{&zk.SetDataRequest{Path: p.limitPath, Data: p.encodeLimit(to), Version: from.Version}}
 	if p.numbered {
@@ -144,5 +150,5 @@ func (p *Permits) lower(ctx context.Context, from queue.Limit, limit int) error 
 	if released := p.queue.Release(ctx, c); err == nil && !errors.Is(released, sentinel.ErrLost) {
 		err = released
 	}
-	return err
+	return to, err
 }
