@@ -23,6 +23,11 @@ const (
 	// hundred rounds detect one mutex that is locked separately for check and write, and half a second has thousands.
 	provoked = 500 * time.Millisecond
 
+	// A guard of which one round took less than quick has at least quickRounds. Half a second of a machine whose processors
+	// are busy has twenty rounds, of which each detects such a mutex with a probability of 1/250.
+	quick       = 100 * time.Microsecond
+	quickRounds = 2000
+
 	// writers is the number of goroutines of the old holder that write at the same time. The newer holder can overtake each
 	// of them that waits between check and write.
 	writers = 4
@@ -45,9 +50,11 @@ func newerWinsTheRaceWithOneValue(p *probe) { p.races("older") }
 func (p *probe) races(value string) {
 	p.t.Helper()
 	old, recent := p.Guarded, p.another()
-	start := time.Now()
-	for seed := uint64(0); seed < rounds || time.Since(start) < provoked; seed++ {
+	start, shortest := time.Now(), time.Hour
+	for seed := uint64(0); seed < rounds || time.Since(start) < provoked || shortest < quick && seed < quickRounds; seed++ {
+		began := time.Now()
 		p.race(seed, old, recent, value)
+		shortest = min(shortest, time.Since(began))
 	}
 }
 

@@ -31,6 +31,21 @@ func TestTokenThatArrivesByHTTPTravelsOnByGRPC(t *testing.T) {
 	require.Equal(t, metadata.MD{grpcfence.TokenKey: {"7"}, grpcfence.HistoryKey: {"first"}}, sent)
 }
 
+// A service that is called under one lock calls another service under its own, which can be in another ensemble.
+func TestOwnTokenIsNotSentWithHistoryOfTheCaller(t *testing.T) {
+	var sent metadata.MD
+	handler := httpfence.RequireToken(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var err error
+		sent, err = answered(fencing.WithToken(r.Context(), 9), nil)
+		require.NoError(t, err)
+	}))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/ledger", nil)
+	r.Header.Set(httpfence.Header, "7")
+	r.Header.Set(httpfence.HistoryHeader, "first")
+	handler.ServeHTTP(httptest.NewRecorder(), r)
+	require.Equal(t, metadata.MD{grpcfence.TokenKey: {"9"}}, sent)
+}
+
 func TestTokenThatArrivesByGRPCTravelsOnByHTTP(t *testing.T) {
 	var sent http.Header
 	store := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = r.Header }))
