@@ -23,6 +23,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/credentials"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/krberror"
+	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -58,6 +59,7 @@ func Keytab(krb5conf, file, principal string) Login {
 		if realm == "" {
 			realm = conf.LibDefaults.DefaultRealm
 		}
+		conf.LibDefaults.RenewLifetime = 0 // the keytab allows another login: gokrb5 would ask for a renewal while another call asks the KDC
 		return client.NewWithKeytab(name.PrincipalNameString(), realm, keys, conf, client.DisablePAFXFAST(true)), nil
 	}
 }
@@ -82,8 +84,8 @@ type Mechanism struct {
 	login     Login
 	principal string
 
-	mu      sync.Mutex // guards what follows, and the fields of a source
-	current *source    // nil before the first login and after a failure
+	mu      sync.Mutex // guards what follows
+	current *source    // nil before the first login, and after one that failed, or whose tickets were refused
 	closed  bool
 }
 
@@ -91,14 +93,20 @@ type Mechanism struct {
 // gokrb5 does not allow Destroy during a call.
 type source struct {
 	*client.Client
+	asking   chan struct{} // holds one element while a call asks the KDC: gokrb5 does not allow that of two at a time
+	replaces *source       // the one that it replaces once it has a ticket; nil if it is or was the current one
+
+	// Guarded by the Mechanism's mu.
 	uses    int
+	works   bool // it had a ticket
+	unsure  bool // it could not reach the KDC since: its files may have been replaced
 	dropped bool
 }
 
 var _ recipes.SASL = (*Mechanism)(nil)
 
 // New returns the mechanism of a client that logs in by login, which is called at the first connection, and again after a
-// failure. It requests a ticket for each server once and keeps it, and its login, until they expire: most connections need no
+// login that failed, or if the KDC or a server has refused a ticket. It requests a ticket for each server once and keeps it, and its login, until they expire: most connections need no
 // key distribution center (KDC). Close it after the client of Lockkeeper.
 func New(login Login, opts *Options) *Mechanism {
 	m := &Mechanism{login: login}
@@ -129,54 +137,107 @@ func (m *Mechanism) drop(s *source) {
 	}
 }
 
-// use returns a source, for the caller to return to unuse.
-func (m *Mechanism) use() (*source, error) {
+// use returns a source for the server of that principal, for the caller to return to unuse. If the current one has no ticket for it, and could
+// not reach the KDC, it logs in anew, with the files as they are now. The tickets of the current source stay in use in the meantime.
+func (m *Mechanism) use(principal string) (*source, error) {
 	for {
-		if s, err := m.take(); s != nil || err != nil {
-			return s, err
+		s, unsure, err := m.take()
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			if !unsure {
+				return s, nil
+			}
+			if _, _, found := s.GetCachedTicket(principal); found {
+				return s, nil
+			}
+			m.unuse(s, nil)
 		}
 		made, err := m.login()
 		if err != nil {
 			return nil, err
 		}
-		m.adopt(made)
+		if next := (&source{Client: made, asking: make(chan struct{}, 1), replaces: s}); m.adopt(next) {
+			return next, nil
+		}
 	}
 }
 
-// take returns the current source, nil if there is none.
-func (m *Mechanism) take() (*source, error) {
+// take begins a use of the current source, nil if there is none, and reports whether it could not reach the KDC.
+func (m *Mechanism) take() (s *source, unsure bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
-		return nil, errors.New("mechanism is closed")
+	switch {
+	case m.closed:
+		return nil, false, errors.New("mechanism is closed")
+	case m.current == nil:
+		return nil, false, nil
 	}
-	if m.current != nil {
-		m.current.uses++
-	}
-	return m.current, nil
+	m.current.uses++
+	return m.current, m.current.unsure, nil
 }
 
-// adopt makes a client of gokrb5 the current source, unless another call was faster.
-func (m *Mechanism) adopt(made *client.Client) {
+// adopt begins the first use of a new source. It reports false, and destroys the source, if another call was faster.
+func (m *Mechanism) adopt(s *source) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || m.current != nil {
-		made.Destroy()
-		return
+	if m.closed || m.current != s.replaces {
+		s.Destroy()
+		return false
 	}
-	m.current = &source{Client: made}
+	if s.replaces == nil {
+		m.current = s
+	}
+	s.uses++
+	return true
 }
 
-// unuse ends a use. After a failure the source is dropped: its tickets, or the key in its keytab, may be those that the servers or
-// the KDC have replaced.
-func (m *Mechanism) unuse(s *source, failed bool) {
+// unuse ends a use, which failed if err is not nil. The source is dropped if its tickets, or the key in its keytab, may be those that the
+// servers or the KDC have replaced, or if it never had a ticket: its files may be replaced. It is kept if only a server or the KDC could not be
+// reached in time: its tickets may be all that there is until a KDC is back.
+func (m *Mechanism) unuse(s *source, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.uses--
-	if failed || s.dropped {
+	unreached := (*unreachedError)(nil)
+	isUnreached := errors.As(err, &unreached)
+	if isUnreached && unreached.party == kdc {
+		s.unsure = true
+	}
+	keep := err == nil || isUnreached && (s.works || unreached.party == otherCall)
+	if old := s.replaces; old != nil && keep && s.works && m.current == old && !m.closed {
+		s.replaces = nil
+		m.drop(old)
+		m.current = s
+	}
+	if !keep || s.replaces != nil || s.dropped {
 		m.drop(s)
 	}
 }
+
+// gotTicket records that the source has a ticket.
+func (m *Mechanism) gotTicket(s *source) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.works = true
+}
+
+// An unreachedError is the error of an exchange in which nothing was refused, with who could not be reached.
+type unreachedError struct {
+	error
+	party party
+}
+
+func (e *unreachedError) Unwrap() error { return e.error }
+
+type party int
+
+const (
+	server party = iota
+	kdc
+	otherCall // that asks the KDC
+)
 
 // Authenticate implements recipes.SASL. If the KDC refuses the client or does not know the server, the error wraps
 // zk.ErrAuthFailed. gokrb5 waits for a KDC for 5 s at most, whatever ctx is, by UDP and by TCP: set udp_preference_limit = 1 in
@@ -186,10 +247,10 @@ func (m *Mechanism) Authenticate(ctx context.Context, host string, exchange func
 	if principal == "" {
 		principal = "zookeeper/" + host
 	}
-	s, err := m.use()
+	s, err := m.use(principal)
 	if err == nil {
-		err = s.authenticate(ctx, principal, exchange)
-		m.unuse(s, err != nil)
+		err = m.authenticate(ctx, s, principal, exchange)
+		m.unuse(s, err)
 	}
 	if err != nil {
 		return fmt.Errorf("GSSAPI, server %s: %w", principal, err)
@@ -197,27 +258,52 @@ func (m *Mechanism) Authenticate(ctx context.Context, host string, exchange func
 	return nil
 }
 
-func (s *source) authenticate(ctx context.Context, principal string, exchange func([]byte) ([]byte, error)) error {
-	ticket, key, err := s.GetServiceTicket(principal)
+func (m *Mechanism) authenticate(ctx context.Context, s *source, principal string, exchange func([]byte) ([]byte, error)) error {
+	ticket, key, err := s.ticket(ctx, principal)
 	if err != nil {
-		return refusal(err)
+		return err
 	}
+	m.gotTicket(s)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return &unreachedError{ctx.Err(), server} // the next call finds the ticket
 	}
 	n, err := begin(s.Credentials, ticket, key)
 	if err != nil {
 		return err
 	}
-	return n.run(exchange)
+	return n.run(func(token []byte) ([]byte, error) {
+		answer, err := exchange(token)
+		if err != nil && !errors.Is(err, zk.ErrAuthFailed) {
+			err = &unreachedError{err, server}
+		}
+		return answer, err
+	})
+}
+
+// ticket returns a ticket for a server, and asks the KDC if there is none.
+func (s *source) ticket(ctx context.Context, principal string) (messages.Ticket, types.EncryptionKey, error) {
+	if ticket, key, found := s.GetCachedTicket(principal); found {
+		return ticket, key, nil
+	}
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-ctx.Done():
+		return messages.Ticket{}, types.EncryptionKey{}, &unreachedError{fmt.Errorf("another call asks the KDC: %w", ctx.Err()), otherCall}
+	}
+	ticket, key, err := s.GetServiceTicket(principal)
+	return ticket, key, refusal(err)
 }
 
 // refusal adds zk.ErrAuthFailed to the error of a request that the KDC, or the client's own credentials, do not allow. The
 // KDC may be reachable later.
 func refusal(err error) error {
 	var failed krberror.Krberror
-	if errors.As(err, &failed) && failed.RootCause != krberror.NetworkingError {
-		return fmt.Errorf("%w: %w", zk.ErrAuthFailed, err)
+	switch {
+	case !errors.As(err, &failed):
+		return err
+	case failed.RootCause == krberror.NetworkingError:
+		return &unreachedError{err, kdc}
 	}
-	return err
+	return fmt.Errorf("%w: %w", zk.ErrAuthFailed, err)
 }
