@@ -20,14 +20,18 @@ type backend interface {
 // passed over: nil if none was.
 type choice struct {
 	backend
-	over error
+	over error // why another backend was passed over
+	left error // why leftovers of an earlier run remain
 }
 
-// report returns one or two lines that describe the choice.
+// report returns lines that describe the choice.
 func (c choice) report(what string) string {
 	text := fmt.Sprintf("%s: %s\n", what, c.describe())
 	if c.over != nil {
 		text += fmt.Sprintf("%s: passed over: %v\n", what, c.over)
+	}
+	if c.left != nil {
+		text += fmt.Sprintf("%s: leftovers of an earlier run remain: %v\n", what, c.left)
 	}
 	return text
 }

@@ -26,14 +26,38 @@ var picked = sync.OnceValues(func() (choice, error) {
 })
 
 // choose returns the backend that the plan names, or the process's own.
-func choose(ctx context.Context, p *plan) (choice, error) {
+func choose(ctx context.Context, p *plan) (c choice, err error) {
 	switch p.backend {
 	case "docker":
-		return findEngine(ctx)
+		c, err = findEngine(ctx)
 	case "java":
-		return findJava(ctx, p.logf)
+		c, err = findJava(ctx, p.logf)
+	default:
+		return within(ctx, picked)
 	}
-	return picked()
+	if c.left != nil {
+		p.logf("zookeeper: leftovers of an earlier run remain: %v", c.left)
+	}
+	return c, err
+}
+
+// within calls pick, and waits for it until ctx ends. The call then continues, for the next caller.
+func within(ctx context.Context, pick func() (choice, error)) (choice, error) {
+	type result struct {
+		choice
+		err error
+	}
+	results := make(chan result, 1)
+	go func() { // bounded by picked
+		c, err := pick()
+		results <- result{c, err}
+	}()
+	select {
+	case r := <-results:
+		return r.choice, r.err
+	case <-ctx.Done():
+		return choice{}, fmt.Errorf("choose what runs ZooKeeper: %w", context.Cause(ctx))
+	}
 }
 
 // sources are the backends that start servers.

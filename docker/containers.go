@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/containerd/errdefs"
 	mobynet "github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	tc "github.com/testcontainers/testcontainers-go"
@@ -27,10 +28,8 @@ func findEngine(ctx context.Context) (_ choice, err error) {
 	if err != nil {
 		return choice{}, fmt.Errorf("container engine: %w", err)
 	}
-	if err := sweepEngine(ctx, cli); err != nil {
-		return choice{}, fmt.Errorf("remove leftovers of an earlier run: %w", err)
-	}
-	return choice{backend: &engine{cli: cli, image: name}, over: over}, nil
+	left := sweepEngine(ctx, cli)
+	return choice{backend: &engine{cli: cli, image: name}, over: over, left: left}, nil
 }
 
 func (e *engine) launch(ctx context.Context, p *plan) (nodes []node, remove func() error, err error) {
@@ -140,7 +139,9 @@ func sweepEngine(ctx context.Context, cli client.APIClient) error {
 	for _, n := range networks.Items {
 		if orphaned(n.Labels[ownerLabel]) {
 			_, err := cli.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{})
-			errs = append(errs, unlessGone(err))
+			if !errdefs.IsPermissionDenied(err) { // another sweep is removing its containers
+				errs = append(errs, unlessGone(err))
+			}
 		}
 	}
 	return errors.Join(errs...)

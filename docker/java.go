@@ -33,10 +33,11 @@ func findJava(ctx context.Context, logf func(string, ...any)) (choice, error) {
 	if err != nil {
 		return choice{}, err
 	}
-	if err := errors.Join(sweepNamespaces(ctx), sweepFolders()); err != nil {
-		return choice{}, fmt.Errorf("remove leftovers of an earlier run: %w", err)
+	left := sweepFolders()
+	if namespacesAvailable() == nil {
+		left = errors.Join(left, sweepNamespaces(ctx))
 	}
-	return choice{backend: &java{binary: binary, classPath: cp}}, nil
+	return choice{backend: &java{binary: binary, classPath: cp}, left: left}, nil
 }
 
 func (j *java) describe() string { return "Java processes" }

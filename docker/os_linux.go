@@ -15,9 +15,10 @@ const (
 	contSignal = syscall.SIGCONT
 )
 
-// killWithParent makes the kernel kill cmd when this process dies, however it dies.
+// killWithParent makes the kernel kill cmd when this process dies, however it dies. An interrupt from a terminal, which its whole process
+// group gets, does not end cmd: a program that uses the servers may need them in order to end.
 func killWithParent(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
 // mountMemory mounts a file system in memory.
@@ -29,10 +30,10 @@ func mountMemory(dir string, size int64) error {
 	return nil
 }
 
-// unmount undoes mountMemory. It is no error if nothing is mounted.
+// unmount undoes mountMemory. It is no error if nothing is mounted, as where this process may not mount, or if another sweep has removed dir.
 func unmount(dir string) error {
 	err := syscall.Unmount(dir, syscall.MNT_DETACH)
-	if err != nil && !errors.Is(err, syscall.EINVAL) {
+	if err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.ENOENT) {
 		return fmt.Errorf("unmounting %s: %w", dir, err)
 	}
 	return nil

@@ -141,6 +141,8 @@ func run(opts *docker.Options, dir string, command []string) (status int, err er
 	// this process with servers left behind.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Nor does a write to a pipe whose reader has ended. To ignore the signal would make the command ignore it too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	e, early, err := start(opts, signals)
 	if err != nil {
 		return 1, err
