@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +20,9 @@ import (
 )
 
 // audited starts an ensemble, and replicas with an audit file each.
-func audited(t *testing.T, n int) (replicas []*replica, files []string) {
+func audited(t *testing.T, n int) (e *zktest.Ensemble, replicas []*replica, files []string) {
 	t.Helper()
-	e := zktest.Start(t, nil)
+	e = zktest.Start(t, nil)
 	principalsFile, keysFile := credentials(t)
 	for range n {
 		file := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -30,7 +31,7 @@ func audited(t *testing.T, n int) (replicas []*replica, files []string) {
 		}))
 		files = append(files, file)
 	}
-	return replicas, files
+	return e, replicas, files
 }
 
 // find returns the rows of an audit file that have an action.
@@ -50,7 +51,7 @@ func find(t *testing.T, file, action string) (rows []map[string]any) {
 
 func TestForcedReleasesOfAllReplicasAreListed(t *testing.T) {
 	t.Parallel()
-	replicas, files := audited(t, 2)
+	_, replicas, files := audited(t, 2)
 	one, two := replicas[0], replicas[1]
 	const list = "/v1/admin/actions"
 	require.Empty(t, one.send("ops", http.MethodGet, list, "").is(200, "").body["actions"])
@@ -88,9 +89,26 @@ func TestForcedReleasesOfAllReplicasAreListed(t *testing.T) {
 	require.Eventually(t, func() bool { return len(find(t, files[1], "force-release")) == 1 }, patience, 20*time.Millisecond)
 }
 
+func TestRefusedForcedReleaseIsNotListedIfItsRecordWasRepeated(t *testing.T) {
+	t.Parallel()
+	e, replicas, _ := audited(t, 1)
+	r := replicas[0]
+	r.post("team", orders+"/acquire", request("w1", "r1", "")).is(200, "")
+	refused := func() {
+		r.post("ops", orders+"/force-release", `{"fencingToken": 1, "reason": "stuck"}`).is(409, "HOLDER_CHANGED")
+	}
+	refused() // which creates the parents
+	lost := e.Intercept(zktest.Rule{Op: "create", When: func(r zktest.Request) bool {
+		return strings.Contains(r.Path, "/=actions/team/")
+	}, Times: 1, Lose: zktest.ToClient})
+	refused()
+	require.Equal(t, 1, lost.Fired())
+	require.Empty(t, r.send("ops", http.MethodGet, "/v1/admin/actions", "").is(200, "").body["actions"])
+}
+
 func TestLeaseThatReplicaDeletedIsInItsAudit(t *testing.T) {
 	t.Parallel()
-	replicas, files := audited(t, 1)
+	_, replicas, files := audited(t, 1)
 	r := replicas[0]
 	r.post("team", "/v1/locks/team/a%2Fb/acquire", request("w1", "r1", `, "ttlMillis": 1000`)).is(200, "")
 	require.Eventually(t, func() bool { return len(find(t, files[0], "expire")) == 1 }, patience, 20*time.Millisecond)

@@ -34,7 +34,7 @@ func TestReplicaWithoutQuorumAnswersThatTheOutcomeIsUnknown(t *testing.T) {
 	require.NoError(t, e.Server(3).Kill(t.Context()))
 	unknown := r.post("team", orders+"/renew", proof(held)).is(503, "UNAVAILABLE")
 	require.NotEmpty(t, unknown.header.Get("Retry-After"))
-	require.NotContains(t, fmt.Sprint(unknown.body), "127.0.0.1", "an answer shows nothing of ZooKeeper")
+	require.NotContains(t, fmt.Sprint(unknown.body), "127.", "an answer shows nothing of ZooKeeper")
 	r.post("team", "/v1/locks/team/other/acquire", request("w1", "r2", "")).is(503, "UNAVAILABLE")
 	readiness(http.StatusServiceUnavailable)
 	require.Equal(t, http.StatusOK, r.send("", http.MethodGet, "/healthz", "").status)

@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -91,11 +93,20 @@ func start(tb testing.TB, c service.Config) *replica {
 // patience bounds each wait for what must happen. No test measures it.
 const patience = time.Minute
 
+// ownAddress returns an address for the first server of an ensemble. Another test can get the port of a killed server, and answer the
+// clients of that: on Linux, the servers have an address of their own.
+func ownAddress() string {
+	if runtime.GOOS != "linux" {
+		return "127.0.0.1:0"
+	}
+	return fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+}
+
 // ensemble starts ZooKeeper servers and a function that starts replicas over them. Without a quorum, a replica answers after
 // its session timeout; otherwise a test must not depend on it. Zero means the default.
 func ensemble(t *testing.T, servers int, timeout time.Duration) (*zktest.Ensemble, func() *replica) {
 	t.Helper()
-	e := zktest.Start(t, &zktest.Options{Servers: servers})
+	e := zktest.Start(t, &zktest.Options{Servers: servers, Addr: ownAddress()})
 	principalsFile, keysFile := credentials(t)
 	return e, func() *replica {
 		return start(t, service.Config{

@@ -5,6 +5,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -32,7 +33,8 @@ type Write struct {
 }
 
 // WriteAll carries out the writes, up to 64 of one session in one transaction. If a server
-// refuses a transaction, each of its writes is sent alone. Once ctx is done, it sends no more.
+// refuses a transaction, each of its writes is sent alone, all at the same time. Once ctx is done,
+// it sends no more.
 func WriteAll(ctx context.Context, writes []*Write) {
 	for len(writes) > 0 {
 		batch, rest := nextBatch(writes)
@@ -88,12 +90,14 @@ func writeBatch(ctx context.Context, batch []*Write) {
 		err = sentinel.ErrUncertain
 	}
 	refused := session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired)
+	var alone sync.WaitGroup
+	defer alone.Wait()
 	for i, w := range batch {
 		switch {
 		case err == nil:
 			w.done(results[i].Stat)
 		case refused:
-			w.Contender, w.Err = w.Requests.Write(ctx, w.Contender, w.Lease)
+			alone.Go(func() { w.Contender, w.Err = w.Requests.Write(ctx, w.Contender, w.Lease) })
 		default:
 			w.Err = certain(&recipes.Error{Op: "write", Path: w.Requests.path(w.Contender.Name), Err: err})
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	// ErrSuperseded is returned when another call serves the same request.
+	// ErrSuperseded is returned when another call serves the same request, or has withdrawn it or released its lease. It is
+	// returned, too, when an operator has deleted the request's node. A caller that still waits sends the request again.
 	ErrSuperseded = errors.New("another call serves this request")
 
 	// ErrReleased is returned when the request's lease was granted, and released.

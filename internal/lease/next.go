@@ -265,13 +265,13 @@ func (s state) wait() step {
 	return step{do: doWatch, name: s.ahead, then: s}
 }
 
-// wake goes on after a wait, in the client's current session. The node may have expired, or have been deleted by force.
+// wake goes on after a wait, in the client's current session. The node may have expired, or another client have deleted it.
 func (s state) wake() step {
 	if s.lost != nil {
 		s.wrote, s.deletable = false, false
 	}
 	switch {
-	case errors.Is(s.lost, zk.ErrBadVersion):
+	case errors.Is(s.lost, zk.ErrBadVersion), errors.Is(s.lost, zk.ErrNoNode) && s.ended():
 		return s.refuse(ErrSuperseded)
 	case errors.Is(s.lost, zk.ErrNoNode):
 		s.name = ""
@@ -368,7 +368,7 @@ func (s state) check(name string) step {
 
 // remove deletes the version of the node that this call has written.
 func (s state) remove(then phase) step {
-	s.phase, s.wrote, s.deletable = then, false, false
+	s.phase, s.wrote, s.deletable, s.kept = then, false, false, time.Time{}
 	return step{do: doDelete, over: s.own, then: s}
 }
 
@@ -386,11 +386,20 @@ func (s state) failed() step {
 	return s.fail(s.err)
 }
 
-// missing begins again without the request's node.
+// missing begins again without the request's node, unless the request has ended.
 func (s state) missing(err error) step {
-	s.name, s.wrote, s.deletable = "", false, false
+	ended := s.ended()
+	s.name, s.wrote, s.deletable, s.kept = "", false, false, time.Time{}
+	if ended {
+		return s.refuse(ErrSuperseded)
+	}
 	return s.fail(fmt.Errorf("%w: %w", errAgain, err))
 }
+
+// ended reports whether the request's node, which is missing, cannot have expired. Then another call has withdrawn the request or
+// released its lease, or an operator has deleted the node. This call's caller may have gone without its knowledge: if the call
+// joined again, it could take the lock for no client.
+func (s *state) ended() bool { return s.now.Before(s.kept) }
 
 // fail begins again if the error is errAgain. Otherwise, or if that has been done often enough, it refuses the request.
 func (s state) fail(err error) step {

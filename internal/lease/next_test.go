@@ -21,7 +21,7 @@ import (
 // A row is an acquisition: its steps, each with its answer. Two rows of three have occurred, step by step, in the simulation or
 // in another test of this package; the remaining ones need several faults, or two requests with the same hint. "own" is a node
 // whose name has the request's hint, and so is "own0", which another call for the same request has created. Each step takes
-// 1 s, and the TTL is 40 s.
+// 1 s, or 31 s if it is answered "30s later", and the TTL is 40 s.
 type row struct {
 	rule      string
 	wait      time.Duration
@@ -164,9 +164,24 @@ var rows = []row{
 		list recent > a own; read a > a@0 held; write own@0 waiting 5s > overtaken; refuse: superseded`},
 	{rule: "a call is superseded if another one has written the node during the wait", wait: long, steps: `
 		session > ; list recent > a; create waiting 30s > own@0; list soon > a own; watch a > overtaken; refuse: superseded`},
-	{rule: "a waiter whose node was deleted joins again", wait: long, steps: `
-		session > ; list recent > a; create waiting 30s > own@0; list soon > a own; watch a > missing; session > 
+	{rule: "a waiter that has expired joins again", wait: long, steps: `
+		session > ; list recent > a; create waiting 30s > own@0; list soon > a own; watch a > missing 30s later; session > 
 		list recent > a; create waiting 30s > own@0; list soon > a own; watch a >`},
+	{rule: "a waiter whose node was deleted does not join again", wait: long, steps: `
+		session > ; list recent > a; create waiting 30s > own@0; list soon > a own; watch a > missing; refuse: superseded`},
+	{rule: "a waiter whose node was deleted before its grant does not join again", wait: long, steps: `
+		session > ; list recent > a; create waiting 30s > own@0; list soon > a own; watch a > first; session > first
+		write own@0 held 40s > missing; refuse: superseded`},
+	{rule: "a waiter whose node is not listed does not join again after a quorum's answer", wait: long, steps: `
+		session > ; list recent > a b; create waiting 30s > own@0; list soon > a b own; watch b > ; session > ; list newest > a
+		check own > missing; refuse: superseded`},
+	{rule: "a waiter whose node was deleted after an unknown renewal does not join again", wait: long, steps: `
+		session > ; list recent > a; create waiting 30s > own@0; list soon > a own; watch a > unknown; session > 
+		read own > missing; check own > missing; refuse: superseded`},
+	{rule: "a call that may have deleted the higher one of two nodes goes on with the lower one", wait: long, steps: `
+		session > ; list recent > a; create waiting 30s > own@0; list soon > a own0 own; read own0 > own0@0; delete own@0 > unknown
+		session again > ; read own > missing; check own > missing; session again > ; list recent > a own0; read own0 > own0@0
+		list soon > a own0; write own0@0 waiting 30s > own0@1; watch a >`},
 	{rule: "a waiter whose renewal was not answered reads its node", wait: long, steps: `
 		session > ; list recent > a; create waiting 30s > own@0; list soon > a own; watch a > over unknown; session > 
 		read own > own@1; list soon > a own; write own@1 waiting 30s > own@2; watch a >`},
@@ -226,6 +241,9 @@ func TestNextStepOfAcquisition(t *testing.T) {
 				require.Equal(t, st.do != doGrant && st.do != doRefuse, answered)
 				if answered {
 					now = now.Add(time.Second)
+					if strings.Contains(answer, "later") {
+						now = now.Add(waitTTL)
+					}
 					s, l, c = s.after(&st, strings.Fields(answer), l, c)
 					s.now = now
 					st = next(s, l, c)

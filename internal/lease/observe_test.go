@@ -182,3 +182,63 @@ func TestSlowRenewalsAreSentLaterWithoutWakingTheWaiters(t *testing.T) {
 		require.LessOrEqual(w, counts["setData"], 3*64, "of few transactions, whose outcome is unknown")
 	})
 }
+
+// A principal that repeats its requests, and does not end its earlier calls, makes the server refuse each transaction that has one
+// of their nodes.
+func TestRequestsThatAreTakenOverDoNotKeepOtherWaitersFromBeingRenewed(t *testing.T) {
+	const waiters, repeated = 10 * 64, 40
+	simulated(t, func(w world) {
+		r, other := w.replica(), w.replica()
+		held := ask("first")
+		held.TTL = time.Hour
+		w.acquired(r, held)
+		wait := func(r *lease.Replica, i int) {
+			req := waiting(fmt.Sprint(i), time.Hour)
+			req.Unbroken = true
+			go func() { _, _ = w.acquire(r, req) }()
+		}
+		for i := range waiters {
+			wait(r, i)
+		}
+		time.Sleep(time.Second) // each has listed the queue
+		before := w.nodes()
+		require.Len(w, before, 1+waiters)
+		defer w.Intercept(zktest.Rule{Op: "setData", Delay: timeout / 100}).Remove()
+		for second := range 60 {
+			for i := range repeated {
+				wait([]*lease.Replica{other, r}[second%2], i)
+			}
+			time.Sleep(time.Second)
+		}
+		require.Equal(w, before, w.nodes(), "none has expired")
+	})
+}
+
+func TestGrantDoesNotWaitForRenewalsOfOtherWaiters(t *testing.T) {
+	const waiters, latency = 10 * 64, 250 * time.Millisecond
+	simulated(t, func(w world) {
+		r := w.replica()
+		first := w.acquired(r, ask("first"))
+		for _, wait := range []time.Duration{0, time.Hour} { // the first waiter begins the ticks: all others are due at the same one
+			other := waiting(fmt.Sprint("other ", wait), wait)
+			other.Path = path + "-other"
+			w.acquiring(w.Context(), r, other)
+		}
+		time.Sleep(10 * time.Millisecond)
+		second := w.acquiring(w.Context(), r, waiting("second", time.Hour))
+		for i := range waiters {
+			go func() { _, _ = w.acquire(r, waiting(fmt.Sprint(i), time.Hour)) }()
+		}
+		time.Sleep(time.Second) // each has listed the queue
+		require.Len(w, w.nodes(), 2+waiters)
+		renewals := w.Intercept(zktest.Rule{Op: "multi", Delay: latency})
+		defer renewals.Remove()
+		for renewals.Fired() < 2 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		began := time.Now()
+		require.NoError(w, r.Release(w.Context(), first.Ticket))
+		require.NoError(w, (<-second).err)
+		require.Less(w, time.Since(began), 5*latency, "of 10 transactions")
+	})
+}

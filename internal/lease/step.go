@@ -82,6 +82,7 @@ type state struct {
 	wrote     bool      // this call has written own, and no other one since, as far as it knows
 	deletable bool      // own may be deleted if the caller goes: no other call can have granted it
 	sent      time.Time // instant at which own was sent
+	kept      time.Time // until then no observer deletes own, which this call has written; zero if the call deletes it itself
 	alone     bool      // no contender is ahead of the node that was created
 	polled    write     // a waiter whose last poll this replica has answered
 	looked    string    // node that was read last in this phase
@@ -105,6 +106,7 @@ func (st *step) stored(c Contender, err error) state {
 	case s.err != nil:
 	case st.do == doCreate, st.do == doWrite:
 		s.own, s.name, s.wrote, s.deletable = c, c.Name, true, st.deletable
+		s.kept = s.sent.Add(st.lease.TTL)
 	case st.do == doDelete:
 		s.name = ""
 	}

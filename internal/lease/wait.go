@@ -15,10 +15,10 @@ import (
 func (a *acquisition) watch(ctx context.Context, st *step) {
 	began := time.Now()
 	s := st.then
-	w := a.replica.waiters.add(a.requests, s.own)
+	w := a.replica.waiters.add(a.requests, s.own, s.kept)
 	s.over, s.err = a.await(ctx, w, st.name)
 	s.own = a.replica.waiters.remove(w)
-	s.lost = w.err
+	s.lost, s.kept = w.err, w.kept
 	a.state, a.waited = s, a.waited+time.Since(began)
 }
 

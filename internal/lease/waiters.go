@@ -5,6 +5,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,6 +21,7 @@ type waiter struct {
 
 	// Guarded by waiters.mu until remove has returned.
 	own     Contender // as it was written last
+	kept    time.Time // as in state
 	due     time.Time
 	renewed chan struct{} // closed when the renewal in progress has been answered; nil if none is
 	err     error         // why the last renewal failed
@@ -38,9 +40,9 @@ type waiters struct {
 
 func newWaiters(r *Replica) *waiters { return &waiters{replica: r, all: make(map[*waiter]struct{})} }
 
-// add begins to renew a node that was written a moment ago.
-func (ws *waiters) add(requests *Requests, own Contender) *waiter {
-	w := &waiter{requests: requests, lost: make(chan struct{}), own: own, due: time.Now().Add(renewEvery)}
+// add begins to renew a node that was written a moment ago, and which no observer deletes before kept.
+func (ws *waiters) add(requests *Requests, own Contender, kept time.Time) *waiter {
+	w := &waiter{requests: requests, lost: make(chan struct{}), own: own, kept: kept, due: time.Now().Add(renewEvery)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.all[w] = struct{}{}
@@ -92,17 +94,21 @@ func (ws *waiters) run() {
 		case <-ws.replica.ctx.Done():
 			return
 		}
-		due, over := ws.begin(time.Now())
+		due, over := ws.due(time.Now())
 		if over {
 			return
 		}
-		ws.renew(due)
+		ctx, cancel := context.WithTimeout(ws.replica.ctx, ws.replica.client.SessionTimeout()/2)
+		for batch := range slices.Chunk(due, maxBatch) {
+			ws.renew(ctx, ws.begin(batch))
+		}
+		cancel()
 	}
 }
 
-// begin returns the waiters that are due. over reports that there are no waiters at all, and that
+// due returns the waiters that are due. over reports that there are no waiters at all, and that
 // the goroutine ends.
-func (ws *waiters) begin(now time.Time) (due []*waiter, over bool) {
+func (ws *waiters) due(now time.Time) (due []*waiter, over bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if len(ws.all) == 0 {
@@ -111,26 +117,35 @@ func (ws *waiters) begin(now time.Time) (due []*waiter, over bool) {
 	}
 	for w := range ws.all {
 		if w.err == nil && !w.due.After(now) {
-			w.renewed = make(chan struct{})
 			due = append(due, w)
 		}
 	}
 	return due, false
 }
 
-// renew writes the waiters again, and wakes those whose write failed.
-func (ws *waiters) renew(due []*waiter) {
-	if len(due) == 0 {
-		return
+// begin returns those of the waiters that were not removed meanwhile. From now on, remove waits for the answer to their renewal.
+func (ws *waiters) begin(due []*waiter) []*waiter {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	due = slices.DeleteFunc(due, func(w *waiter) bool {
+		_, waits := ws.all[w]
+		return !waits
+	})
+	for _, w := range due {
+		w.renewed = make(chan struct{})
 	}
-	ctx, cancel := context.WithTimeout(ws.replica.ctx, ws.replica.client.SessionTimeout()/2)
-	defer cancel()
+	return due
+}
+
+// renew writes the waiters again, and wakes those whose write failed.
+func (ws *waiters) renew(ctx context.Context, due []*waiter) {
 	writes := make([]*Write, len(due))
 	for i, w := range due {
 		l := *w.own.Lease
 		l.Write = newID()
 		writes[i] = &Write{Requests: w.requests, Contender: w.own, Lease: l}
 	}
+	sent := time.Now()
 	WriteAll(ctx, writes)
 	now := time.Now()
 	ws.mu.Lock()
@@ -139,7 +154,7 @@ func (ws *waiters) renew(due []*waiter) {
 		w.due = now.Add(renewEvery)
 		switch err := writes[i].Err; {
 		case err == nil:
-			w.own = writes[i].Contender
+			w.own, w.kept = writes[i].Contender, sent.Add(writes[i].Lease.TTL)
 		case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUncertain):
 			w.due = now // not sent: if all of these asked again, a slow ensemble would be slower still
 		default:

@@ -74,6 +74,13 @@ type recentActions struct {
 	Actions []action `json:"actions" doc:"The newest first"`
 }
 
+func (r *recentActions) encodedSize() (size int) {
+	for _, a := range r.Actions {
+		size += 512 + encodedSize(a.Principal) + encodedSize(a.LockKey) + encodedSize(a.Reason) // names of fields, short values
+	}
+	return size
+}
+
 func (a *API) registerActions() {
 	register(a, operation{
 		name: "actions", method: http.MethodGet, path: "/v1/admin/actions", role: principal.Admin, everywhere: true,

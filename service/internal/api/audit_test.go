@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/lease"
+	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 )
 
 // last returns the newest audit event.
@@ -184,5 +186,22 @@ func TestAdministratorSeesActionsInItsNamespacesOnly(t *testing.T) {
 	}
 	require.Equal(t, []int{2, 1, 1, 1, 1}, []int{
 		count("both", ""), count("both", "?namespace=other"), count("both", "?limit=1"), count("admin", ""), count("admin", "?namespace=own"),
+	})
+}
+
+func TestActionsThatAreNotReadAreBounded(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{})
+		f.actions.events = slices.Repeat([]audit.Event{{Namespace: "own", Key: "orders", Reason: strings.Repeat("\n", 512)}}, 256)
+		const list = "/v1/admin/actions?limit=256"
+		counts := map[string]int{}
+		for range 40 {
+			status, _ := f.unread("admin", list)
+			counts[status]++
+		}
+		require.Less(t, counts["200"], 20, "of 0.9 MiB")
+		require.Equal(t, 40, counts["200"]+counts["429"])
+		require.Equal(t, "TOO_MANY_REQUESTS", f.send("admin", http.MethodGet, list, "").code(t))
+		require.Equal(t, 200, f.send("both", http.MethodGet, list, "").status, "another principal")
 	})
 }

@@ -88,6 +88,21 @@ func (c *call) answerWithin(d time.Duration) error {
 	return err
 }
 
+// A sized body can be large.
+type sized interface {
+	encodedSize() int // an upper bound of its bytes in JSON
+}
+
+// countUnread counts the bytes of the answer to a call until it was written, or refuses it: its principal has too many to read.
+func (a *API) countUnread(c *call, purpose limit.Purpose, bytes int) *Problem {
+	written, ok := a.limiter.Answer(c.principal.Name, purpose, bytes)
+	if !ok {
+		return problem(TooManyRequests, "Read the answers to earlier requests first.").retryAfter(time.Second)
+	}
+	c.written = written
+	return nil
+}
+
 // An answer is the status and the body that a handler returns.
 type answer struct {
 	Status int
@@ -125,6 +140,8 @@ func perform[I any](ctx context.Context, a *API, op operation, in *I, handle han
 		var err error
 		if out, err = handle(ctx, c, in); err != nil {
 			c.problem = refuseCall(ctx, err)
+		} else if body, ok := out.Body.(sized); ok {
+			c.problem = a.countUnread(c, op.purpose(), body.encodedSize())
 		}
 	}
 	if op.contract && c.problem != nil {

@@ -70,6 +70,10 @@ func (a *API) registerElections() {
 	}, "leader", func(c *call, s lease.Status) any { return leaderOf(c, s) })
 }
 
+func (l *leader) encodedSize() int {
+	return 512 + encodedSize(l.ElectionKey) + encodedSize(l.OwnerID) + encodedSize(l.Value) // names of fields, numbers
+}
+
 // maxValue bounds what each contender must read.
 const maxValue = 4096
 

@@ -3,6 +3,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,10 +85,10 @@ func (a *API) follow(c *call, r *http.Request, s *stream, render func(*call, lea
 			}
 			err = s.send(render(c, now))
 		case <-ticker.C:
-			if err := a.stillMayRead(c, r); err != nil {
+			if err := a.stillMayRead(c); err != nil {
 				return err
 			}
-			err = s.write(alive)
+			err = s.write([]byte(alive))
 		case <-r.Context().Done():
 			return r.Context().Err()
 		case <-a.Draining:
@@ -99,11 +100,11 @@ func (a *API) follow(c *call, r *http.Request, s *stream, render func(*call, lea
 	}
 }
 
-// stillMayRead identifies the caller of a stream again: a stream can outlive the permission that admitted it.
-func (a *API) stillMayRead(c *call, r *http.Request) error {
-	who, unknown := a.Principals.Get().Identify(r)
-	if unknown != nil || c.namespace != "" && !who.MayUse(c.namespace) {
-		return problem(Forbidden, "The permission was withdrawn.")
+// stillMayRead notes the present permissions of the caller of a stream, or returns why it may no longer read.
+func (a *API) stillMayRead(c *call) error {
+	who, p := a.identifyAgain(c)
+	if p != nil {
+		return p
 	}
 	c.principal = who
 	return nil
@@ -124,23 +125,35 @@ func (s *stream) begin() error {
 	s.w.Header().Set("Content-Type", "text/event-stream")
 	s.w.Header().Set("Cache-Control", "no-store")
 	s.w.Header().Set("X-Accel-Buffering", "no")
-	return s.write(": the retry is in ms\nretry: 1000\n\n")
+	return s.write([]byte(": the retry is in ms\nretry: 1000\n\n"))
 }
 
 // send writes one event.
 func (s *stream) send(data any) error {
-	encoded, err := json.Marshal(data) // one row, as JSON escapes line feeds
+	event, err := s.event(data)
 	if err != nil {
-		return fmt.Errorf("encode event: %w", err)
+		return err
 	}
-	return s.write("event: " + s.name + "\ndata: " + string(encoded) + "\n\n")
+	return s.write(event)
 }
 
-func (s *stream) write(text string) error {
+// event returns one event as it is written.
+func (s *stream) event(data any) ([]byte, error) {
+	var event bytes.Buffer
+	event.WriteString("event: " + s.name + "\ndata: ")
+	// Encode writes one row, as JSON escapes line feeds, and ends it. A second line feed ends the event.
+	if err := json.NewEncoder(&event).Encode(data); err != nil {
+		return nil, fmt.Errorf("encode event: %w", err)
+	}
+	event.WriteByte('\n')
+	return event.Bytes(), nil
+}
+
+func (s *stream) write(text []byte) error {
 	if err := s.connection.SetWriteDeadline(time.Now().Add(eventTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := s.w.Write([]byte(text)); err != nil {
+	if _, err := s.w.Write(text); err != nil {
 		return err
 	}
 	return s.connection.Flush()

@@ -5,7 +5,6 @@ package api_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -83,18 +82,29 @@ func TestStreamThatFailsEndsWithProblem(t *testing.T) {
 }
 
 func TestStreamEndsWhenItsPermissionIsWithdrawn(t *testing.T) {
-	faketime.Test(t, func(t *testing.T) {
-		f := newFixture(t, &scripted{waiting: make(chan struct{})})
-		ctx, cancel := context.WithCancel(t.Context())
-		var watching sync.WaitGroup
-		watching.Go(func() { f.principals.Watch(ctx, time.Second, slog.New(slog.DiscardHandler)) })
-		r, body := f.open("client", "/v1/locks/own/orders/events")
-		event(t, r)
-		event(t, r)
-		require.NoError(t, os.WriteFile(f.file, fmt.Appendf(nil, principals, hash("other"), hash("admin"), hash("both"), hash("resident"), hash("warden"), hash("slow")), 0o600))
-		require.Contains(t, event(t, r), `"code":"FORBIDDEN"`)
-		require.NoError(t, body.Close())
-		cancel()
-		watching.Wait()
-	})
+	for code, change := range map[string][2]string{
+		"UNAUTHENTICATED": {hash("client"), hash("other")},
+		"FORBIDDEN":       {`"namespaces": ["own"], "roles": ["client"]}`, `"namespaces": ["default"], "roles": ["client"]}`},
+	} {
+		for _, path := range []string{"/v1/locks/own/orders/events", "/events?namespace=own"} {
+			faketime.Test(t, func(t *testing.T) {
+				f := newFixture(t, &scripted{waiting: make(chan struct{})})
+				ctx, cancel := context.WithCancel(t.Context())
+				var watching sync.WaitGroup
+				watching.Go(func() { f.principals.Watch(ctx, time.Second, slog.New(slog.DiscardHandler)) })
+				r, body := f.open("client", path)
+				event(t, r)
+				event(t, r)
+				before, err := os.ReadFile(f.file)
+				require.NoError(t, err)
+				after := strings.Replace(string(before), change[0], change[1], 1)
+				require.NotEqual(t, string(before), after)
+				require.NoError(t, os.WriteFile(f.file, []byte(after), 0o600))
+				require.Contains(t, event(t, r), `"code":"`+code+`"`)
+				require.NoError(t, body.Close())
+				cancel()
+				watching.Wait()
+			})
+		}
+	}
 }

@@ -169,11 +169,12 @@ type countedWriter struct {
 	bytes  int64
 }
 
-// WriteHeader notes the status.
+// WriteHeader notes the status. A second one is of Huma, which cannot write the answer because the caller has gone.
 func (w *countedWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
+	if w.status != 0 {
+		return
 	}
+	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
 

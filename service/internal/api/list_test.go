@@ -6,8 +6,10 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -91,5 +93,73 @@ func TestSmallListsAreNotRefused(t *testing.T) {
 			status, _ := f.unread("client", "/v1/locks?namespace=own")
 			require.Equal(t, "200", status)
 		}
+	})
+}
+
+func TestPagesThatAreNotReadAreBoundedForEachPrincipal(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		const page = "/?namespace=own"
+		contenders := slices.Repeat([]lease.Contender{held}, 6)
+		for i := range contenders {
+			contenders[i].Owner = strings.Repeat("<", 256)
+		}
+		f := newFixture(t, &scripted{status: lease.Status{Contenders: contenders}, others: 49})
+		var answers []net.Conn
+		counts := map[string]int{}
+		for range 200 {
+			status, answer := f.unread("both", page)
+			counts[status]++
+			if status == "200" {
+				answers = append(answers, answer)
+			}
+		}
+		require.Equal(t, 200, counts["200"]+counts["429"])
+		both := browser{f, "both", ownOrigin}
+		refused := both.send(http.MethodGet, page, "")
+		require.Equal(t, 429, refused.status)
+		require.Equal(t, "1", refused.header.Get("Retry-After"))
+		require.Contains(t, string(refused.body), "TOO_MANY_REQUESTS")
+		require.Equal(t, 422, both.send(http.MethodGet, "/?namespace=%3Cscript%3E", "").status, "a refusal")
+		require.Equal(t, 200, both.send(http.MethodPost, forceURL, forceFields).status, "the outcome of an action")
+		read := browser{f, "client", ownOrigin}.send(http.MethodGet, page, "")
+		require.Equal(t, 200, read.status, "another principal")
+		require.InDelta(t, 16<<20, counts["200"]*len(read.body), float64(len(read.body)))
+
+		require.NoError(t, answers[0].Close())
+		synctest.Wait()
+		require.Equal(t, 200, both.send(http.MethodGet, page, "").status, "one ended")
+	})
+}
+
+func TestReadsOfSingleLocksThatAreNotReadAreBoundedApart(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		const list = "/v1/locks?namespace=own"
+		for _, path := range []string{"/v1/locks/own/orders", "/v1/elections/own/orders/leader"} {
+			f := newFixture(t, &scripted{status: large(1 << 20)})
+			counts := map[string]int{}
+			for range 40 {
+				status, _ := f.unread("client", path)
+				counts[status]++
+			}
+			require.Equal(t, map[string]int{"200": 15, "429": 25}, counts, path)
+			require.Equal(t, "TOO_MANY_REQUESTS", f.send("client", http.MethodGet, path, "").code(t))
+			require.Equal(t, 200, f.send("client", http.MethodGet, list, "").status)
+			require.Equal(t, 200, f.send("both", http.MethodGet, path, "").status, "another principal")
+		}
+	})
+}
+
+func TestCallerThatHangsUpIsNoErrorOfTheServer(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{status: large(1 << 20)})
+		reported := &buffer{}
+		f.server.Config.ErrorLog = log.New(reported, "", 0)
+		for _, path := range []string{"/v1/locks?namespace=own", "/?namespace=own"} {
+			_, answer := f.unread("client", path)
+			require.NoError(t, answer.Close())
+			synctest.Wait()
+		}
+		require.Empty(t, reported.String())
+		require.Contains(t, f.log.String(), `"status":200`)
 	})
 }

@@ -4,6 +4,7 @@ package api
 
 import (
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -74,6 +75,36 @@ func (m *metrics) observe(operation string, status int, code string, took time.D
 	}
 	m.requests.WithLabelValues(operation, strconv.Itoa(status), code).Inc()
 	m.duration.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+// shared returns f for any number of callers: one call of f runs at a time, and all callers that come while it runs share the next
+// one.
+func shared[T any](f func() (T, error)) func() (T, error) {
+	type result struct {
+		begun bool // guarded by the turn, as the other fields
+		value T
+		err   error
+	}
+	var (
+		turn = make(chan struct{}, 1) // of the call that runs
+		mu   sync.Mutex               // guards next
+		next = &result{}              // of the call that begins next
+	)
+	return func() (T, error) {
+		mu.Lock()
+		mine := next
+		mu.Unlock()
+		turn <- struct{}{}
+		defer func() { <-turn }()
+		if !mine.begun {
+			mine.begun = true
+			mu.Lock()
+			next = &result{}
+			mu.Unlock()
+			mine.value, mine.err = f()
+		}
+		return mine.value, mine.err
+	}
 }
 
 // oldestWait returns for how long the oldest contender has waited. It ignores candidates of elections, which wait for as long

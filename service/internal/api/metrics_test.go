@@ -3,7 +3,9 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +29,37 @@ func TestOldestWaitIsThatOfALock(t *testing.T) {
 		}
 		require.Contains(t, exported(), "lockkeeper_service_oldest_wait_seconds 120\n", "candidates wait while the leader lives")
 	})
+}
+
+// Scrapes need no credentials, and count what requests wait for meanwhile.
+func TestScrapesAtTheSameTimeReadTheMetricsTwice(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		const scrapes = 100
+		var reading, most, reads atomic.Int32
+		f := newFixture(t, &scripted{scraped: func() {
+			most.Store(max(most.Load(), reading.Add(1)))
+			reads.Add(1)
+			time.Sleep(time.Second)
+			reading.Add(-1)
+		}})
+		statuses := make(chan int, scrapes)
+		for range scrapes {
+			go func() { statuses <- f.send("", http.MethodGet, "/metrics", "").status }()
+		}
+		for range scrapes {
+			require.Equal(t, http.StatusOK, <-statuses)
+		}
+		require.EqualValues(t, 1, most.Load())
+		require.EqualValues(t, 2, reads.Load(), "all that came during the first read share the second one")
+	})
+}
+
+func TestScrapeThatFollowsAnotherOneIsNewer(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	for i := range 3 {
+		require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, acquirePath, acquireBody).status)
+		require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), fmt.Sprintf(`operation="acquire",status="200"} %d`, i+1))
+	}
 }
 
 func TestGrantIsMeasuredWithoutItsWait(t *testing.T) {

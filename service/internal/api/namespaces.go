@@ -99,7 +99,9 @@ func summaryOf(name string, found []lease.Status, more bool) *summary {
 			continue
 		}
 		d := describe("", s)
-		out.Locks++
+		if d.Locked {
+			out.Locks++
+		}
 		out.Waiters += d.QueueLength
 		if d.CreatedAt != 0 && (out.HeldSince == 0 || d.CreatedAt < out.HeldSince) {
 			out.HeldSince = d.CreatedAt

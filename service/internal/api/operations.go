@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -28,7 +29,7 @@ func (a *API) registerOperations(mux *http.ServeMux) {
 		}
 		plain(w, http.StatusOK, "ready\n")
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.GathererFunc(shared(a.Registry.Gather)), promhttp.HandlerOpts{}))
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // Huma's own errors, which asProblem replaces
 		delete(a.huma.OpenAPI().Components.Schemas.Map(), unused)
 	}

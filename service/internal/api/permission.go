@@ -51,12 +51,23 @@ func (a *API) watchPermission(ctx context.Context, c *call, withdraw context.Can
 }
 
 func (a *API) mayStillAcquire(c *call) *Problem {
+	who, p := a.identifyAgain(c)
+	if p == nil && (who.Name != c.principal.Name || !who.Has(principal.Client)) {
+		p = noPermission()
+	}
+	return p
+}
+
+// identifyAgain identifies the caller of a wait or a stream: it can outlive the permission that admitted it.
+func (a *API) identifyAgain(c *call) (*principal.Principal, *Problem) {
 	who, err := a.Principals.Get().Identify(c.request)
 	switch {
 	case err != nil:
-		return problem(Unauthenticated, "The credentials were withdrawn.").because(err)
-	case who.Name != c.principal.Name, !who.MayUse(c.namespace), !who.Has(principal.Client):
-		return problem(Forbidden, "The permission was withdrawn.")
+		return nil, problem(Unauthenticated, "The credentials were withdrawn.").because(err)
+	case c.namespace != "" && !who.MayUse(c.namespace):
+		return nil, noPermission()
 	}
-	return nil
+	return who, nil
 }
+
+func noPermission() *Problem { return problem(Forbidden, "The permission was withdrawn.") }

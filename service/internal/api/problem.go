@@ -113,7 +113,7 @@ type Problem struct {
 	Locked           *bool  `json:"locked,omitempty" doc:"false, with LOCK_NOT_FOUND"`
 	CurrentOwner     string `json:"currentOwner,omitempty" doc:"Of the holder, with LOCK_ALREADY_HELD; missing if the first contender still waits"`
 	RetryAfterMillis int64  `json:"retryAfterMillis,omitempty" doc:"An estimate, in ms"`
-	FencingToken     string `json:"fencingToken,omitempty" doc:"Of the holder, with HOLDER_CHANGED"`
+	FencingToken     string `json:"fencingToken,omitempty" doc:"Of the first contender, with HOLDER_CHANGED"`
 	RevokedBy        string `json:"revokedBy,omitempty" doc:"With LOCK_REVOKED"`
 	Reason           string `json:"reason,omitempty" doc:"With LOCK_REVOKED"`
 

@@ -41,7 +41,7 @@ type listByQuery struct {
 // status is what may be known of a lock.
 type status struct {
 	LockKey      string            `json:"lockKey"`
-	Locked       bool              `json:"locked" doc:"An expired lease that is not deleted yet is locked"`
+	Locked       bool              `json:"locked" doc:"An expired lease that is not deleted yet is locked. A first contender that still waits is not"`
 	OwnerID      string            `json:"ownerId,omitempty" doc:"Of the holder; for a holder that uses a library, its label"`
 	FencingToken string            `json:"fencingToken,omitempty" doc:"Of the holder"`
 	Kind         string            `json:"kind,omitempty" enum:"lease,session,foreign,persistent" doc:"lease: through this service. session: by the library. foreign: by another library. persistent: its node belongs to no session, and its record is not a lease's: it holds the lock until the node is deleted"`
@@ -101,20 +101,13 @@ func (a *API) list(ctx context.Context, c *call, in ListRequest) (*answer, error
 	if err != nil {
 		return nil, err
 	}
-	body, size := &page{Locks: make([]status, 0, len(found)), NextPage: next}, 0
+	body := &page{Locks: make([]status, 0, len(found)), NextPage: next}
 	for _, s := range found {
 		// No request can reach a node that another program has created under a name that no key has.
 		if name, ok := key.Decode(s.Path[strings.LastIndexByte(s.Path, '/')+1:]); ok {
-			described := describe(name, s)
-			body.Locks = append(body.Locks, *described)
-			size += described.encodedSize()
+			body.Locks = append(body.Locks, *describe(name, s))
 		}
 	}
-	written, ok := a.limiter.Answer(c.principal.Name, size)
-	if !ok {
-		return nil, problem(TooManyRequests, "Read the answers to earlier lists first.").retryAfter(time.Second)
-	}
-	c.written = written
 	return &answer{Status: http.StatusOK, Body: body}, nil
 }
 
@@ -136,9 +129,13 @@ func describe(name string, s lease.Status) *status {
 	if len(s.Contenders) == 0 {
 		return out
 	}
+	waiters := waitersOf(s)
+	out.QueueLength = len(waiters) + s.More
+	if len(waiters) == len(s.Contenders) {
+		return out
+	}
 	front := s.Contenders[0]
-	out.Locked, out.OwnerID, out.FencingToken = true, front.Owner, front.Token.String()
-	out.Kind, out.QueueLength = "foreign", len(s.Contenders)-1+s.More
+	out.Locked, out.OwnerID, out.FencingToken, out.Kind = true, front.Owner, front.Token.String(), "foreign"
 	out.Revoked = front.Revoked != nil
 	switch {
 	case front.Kind != "":
@@ -155,7 +152,21 @@ func describe(name string, s lease.Status) *status {
 	return out
 }
 
-// encodedSize returns an upper bound of the bytes that a status has in JSON.
+// waitersOf returns the contenders that wait. The first one of a lease waits until it is granted the lock, and its caller may have died.
+func waitersOf(s lease.Status) []lease.Contender {
+	if front := s.Contenders[0]; front.Lease != nil && !front.Held {
+		return s.Contenders
+	}
+	return s.Contenders[1:]
+}
+
+func (p *page) encodedSize() (size int) {
+	for _, s := range p.Locks {
+		size += s.encodedSize()
+	}
+	return size
+}
+
 func (s *status) encodedSize() int {
 	size := 512 + encodedSize(s.LockKey) + encodedSize(s.OwnerID) // names of fields, numbers
 	for name, value := range s.Metadata {

@@ -27,7 +27,7 @@ func refuse(err error) *Problem {
 		p = problem(LockAlreadyHeld, "").retryAfter(held.RetryAfter)
 		p.CurrentOwner = held.Holder()
 	case errors.Is(err, lease.ErrSuperseded):
-		p = problem(Superseded, "The newer call has the answer.")
+		p = problem(Superseded, "The newer call has the answer. If there is none, the waiter was deleted: repeat the request.")
 	case errors.As(err, &revoked):
 		p = problem(LockRevoked, "Stop the work immediately.")
 		p.RevokedBy, p.Reason = revoked.By, revoked.Reason

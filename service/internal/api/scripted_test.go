@@ -4,6 +4,7 @@ package api_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +31,8 @@ type scripted struct {
 	waiters []lease.Contender // guarded by mu
 	forcing func()            // called by ForceRelease, if not nil
 	listing func()            // the same for List
+	others  int               // further locks that List returns, with the same contenders
+	scraped func()            // the same for Waiters
 }
 
 func (s *scripted) called(name string) {
@@ -111,7 +114,11 @@ func (s *scripted) List(_ context.Context, parent, _ string, _ int, _ string) ([
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return []lease.Status{{Path: parent + "/a%2Fb", Contenders: s.status.Contenders}, {Path: parent + "/not%2fours"}}, "a%2Fb", s.err
+	found := []lease.Status{{Path: parent + "/a%2Fb", Contenders: s.status.Contenders}, {Path: parent + "/not%2fours"}}
+	for i := range s.others {
+		found = append(found, lease.Status{Path: fmt.Sprintf("%s/%d", parent, i), Contenders: s.status.Contenders})
+	}
+	return found, "a%2Fb", s.err
 }
 
 func (s *scripted) Watch(path string) api.Watch {
@@ -194,6 +201,9 @@ func (r *recorded) List(_ context.Context, may func(string) bool, limit int) (li
 }
 
 func (s *scripted) Waiters() []lease.Contender {
+	if s.scraped != nil {
+		s.scraped()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiters

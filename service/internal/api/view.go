@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 
@@ -93,16 +94,23 @@ func noOrigin() *Problem {
 	return problem(Forbidden, "The request names no origin: it may not come from this page.")
 }
 
-// render writes a screen.
+// render writes a screen, or a refusal if its principal has left too many unread. Refusals and outcomes of actions are always written.
 func (a *API) render(w http.ResponseWriter, r *http.Request, status int, name, title string, body any) {
 	_, err := r.Cookie(tokenCookie)
 	s := screen{Title: title, Cookie: err == nil, Now: time.Now().UnixMilli(), Body: body}
-	if who := callOf(r.Context()).principal; who != nil {
-		s.Principal, s.Roles = who.Name, roles(who)
+	c := callOf(r.Context())
+	if c.principal != nil {
+		s.Principal, s.Roles = c.principal.Name, roles(c.principal)
 	}
 	var page bytes.Buffer
 	if err := viewTemplates.ExecuteTemplate(&page, name, s); err != nil {
 		panic(fmt.Errorf("render %s: %w", name, err)) // the front door answers
+	}
+	if status == http.StatusOK && r.Method == http.MethodGet {
+		if p := a.countUnread(c, limit.Any, page.Len()); p != nil {
+			a.refuseView(w, r, p)
+			return
+		}
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

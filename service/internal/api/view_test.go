@@ -3,20 +3,14 @@
 package api_test
 
 import (
-	"bufio"
-	"context"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -278,88 +272,6 @@ func TestTokenOfTheCookieIsOfUseToThePageOnly(t *testing.T) {
 	stale := browser{f, "withdrawn", ownOrigin}.send("GET", "/", "")
 	require.Equal(t, 401, stale.status)
 	require.Contains(t, stale.header.Get("Set-Cookie"), "Max-Age=0")
-}
-
-func TestStreamOfPageHasRowsAfterEachChange(t *testing.T) {
-	faketime.Test(t, func(t *testing.T) {
-		f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{hostile()}}})
-		r, body := f.open("admin", "/events?namespace=own")
-		rows := func() string {
-			name, data, _ := strings.Cut(event(t, r), "\ndata: ")
-			require.Equal(t, "event: rows", name)
-			var html string
-			require.NoError(t, json.Unmarshal([]byte(data), &html))
-			elements(t, html)
-			return html
-		}
-		require.Contains(t, event(t, r), "retry: 1000\n")
-		first := rows()
-		require.Contains(t, first, "&lt;script&gt;alert(1)")
-		started := time.Now()
-		require.Equal(t, ": alive\n", event(t, r))
-		require.Equal(t, 16*time.Second, time.Since(started), "the first read after 15 s")
-		f.locks.contenders()
-		require.Contains(t, rows(), "No lock is held.")
-		require.Equal(t, 18*time.Second, time.Since(started))
-		close(f.draining)
-		_, err := r.ReadByte()
-		require.ErrorIs(t, err, io.EOF)
-		require.NoError(t, body.Close())
-	})
-}
-
-func TestStreamOfPageEndsWithoutPermission(t *testing.T) {
-	faketime.Test(t, func(t *testing.T) {
-		f := newFixture(t, &scripted{})
-		ctx, cancel := context.WithCancel(t.Context())
-		var watching sync.WaitGroup
-		watching.Go(func() { f.principals.Watch(ctx, time.Second, slog.New(slog.DiscardHandler)) })
-		r, body := f.open("client", "/events?namespace=own")
-		event(t, r)
-		event(t, r)
-		require.NoError(t, os.WriteFile(f.file, fmt.Appendf(nil, principals, hash("other"), hash("admin"), hash("both"), hash("resident"), hash("warden"), hash("slow")), 0o600))
-		require.Contains(t, event(t, r), `"code":"FORBIDDEN"`)
-		require.NoError(t, body.Close())
-		cancel()
-		watching.Wait()
-	})
-}
-
-func TestStreamOfPageReportsLostQuorumAndCountsAsWaiter(t *testing.T) {
-	f := newFixture(t, &scripted{err: errZooKeeper})
-	r, body := f.open("client", "/events?namespace=own")
-	event(t, r)
-	last := event(t, r)
-	require.Contains(t, last, "event: problem\n")
-	require.Contains(t, last, `"code":"UNAVAILABLE"`)
-	require.NotContains(t, last, "10.1.2.3")
-	require.NoError(t, body.Close())
-
-	f = newFixture(t, &scripted{})
-	for range limits.Waiters {
-		r, body := f.open("client", "/events?namespace=own")
-		event(t, r)
-		defer func() { require.NoError(t, body.Close()) }()
-	}
-	require.Equal(t, "TOO_MANY_WAITERS", f.send("client", "GET", "/events?namespace=own", "").code(t))
-}
-
-func TestStreamsOfFirstPageAndOfKeyFollowChanges(t *testing.T) {
-	faketime.Test(t, func(t *testing.T) {
-		f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{held}}})
-		namespaces, closeNamespaces := f.open("client", "/events?")
-		key, closeKey := f.open("admin", "/events"+strings.TrimPrefix(keyURL, "/key"))
-		for r, shown := range map[*bufio.Reader]string{namespaces: `data-label=\"Locks held\"`, key: "w0"} {
-			require.Contains(t, strings.ReplaceAll(event(t, r), "\\u003c", "<"), "retry: 1000")
-			require.Contains(t, event(t, r), shown)
-		}
-		f.past.Add("own", "a/b", history.Entry{Action: history.Revoked, By: "ops", Reason: "stuck", Time: time.Now()})
-		require.Contains(t, event(t, key), "stuck")
-		f.locks.contenders()
-		require.Contains(t, event(t, key), "No client holds the lock.")
-		require.NoError(t, closeNamespaces.Close())
-		require.NoError(t, closeKey.Close())
-	})
 }
 
 func TestKeyIsHeldSinceItsGrant(t *testing.T) {

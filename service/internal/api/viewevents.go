@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"hash/maphash"
 	"net/http"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 )
 
 // viewInterval is the time after which an open page reads its locks again. A browser opens at most six connections to an
@@ -74,18 +77,24 @@ func (a *API) followPage(c *call, r *http.Request, s *stream, read func(context.
 	if err := s.begin(); err != nil {
 		return err
 	}
-	sent, written := "", time.Time{}
+	seed := maphash.MakeSeed()
+	sent, written := uint64(0), time.Time{} // the hash of a large page, as thousands can be open
 	for {
 		begun := time.Now()
 		html, err := read(r.Context())
 		if err != nil {
 			return err
 		}
+		hash := maphash.String(seed, html)
 		switch {
-		case html != sent:
-			err, sent, written = s.send(html), html, time.Now()
+		case hash != sent:
+			var counted bool
+			if counted, err = a.sendCounted(c, s, html); counted {
+				sent = hash
+			}
+			written = time.Now()
 		case time.Since(written) >= commentInterval:
-			err, written = s.write(alive), time.Now()
+			err, written = s.write([]byte(alive)), time.Now()
 		}
 		if err != nil {
 			return err
@@ -97,8 +106,24 @@ func (a *API) followPage(c *call, r *http.Request, s *stream, read func(context.
 		case <-a.Draining:
 			return errEnded
 		}
-		if err := a.stillMayRead(c, r); err != nil {
+		if err := a.stillMayRead(c); err != nil {
 			return err
 		}
 	}
+}
+
+// sendCounted writes one event, whose bytes count as those of a page until they are written: each event of a caller that does not
+// read is in memory until then, and a principal can have a thousand streams. If the principal has too many bytes unread,
+// sendCounted writes a comment instead and reports false.
+func (a *API) sendCounted(c *call, s *stream, html string) (counted bool, err error) {
+	event, err := s.event(html)
+	if err != nil {
+		return false, err
+	}
+	written, counted := a.limiter.Answer(c.principal.Name, limit.Any, len(event))
+	if !counted {
+		return false, s.write([]byte(alive))
+	}
+	defer written()
+	return true, s.write(event)
 }

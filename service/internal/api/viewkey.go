@@ -22,7 +22,7 @@ type keyBody struct {
 	Metadata []entry
 	Queue    []queued
 	More     int    // waiters that are not named
-	Release  string // URL of the form to release by force, empty without the role or a holder
+	Release  string // URL of the form to release by force, empty without the role or a contender
 	History  []history.Entry
 }
 
@@ -69,7 +69,7 @@ func (a *API) readKey(ctx context.Context, c *call) (body keyBody, err error) {
 	body.Lock = rowOf(c, c.key, s)
 	d := describe(c.key, s)
 	body.Token, body.More = d.FencingToken, s.More
-	for _, waiter := range s.Contenders[1:] {
+	for _, waiter := range waitersOf(s) {
 		body.Queue = append(body.Queue, queued{label(waiter.Owner), string(waiter.Kind), instant(millis(waiter.Since))})
 	}
 	for name, value := range d.Metadata {

@@ -171,7 +171,7 @@ func rowsOf(c *call, found []lease.Status) rows {
 	return out
 }
 
-// rowOf returns the row of a lock that has a holder.
+// rowOf returns the row of a lock that has a contender.
 func rowOf(c *call, name string, s lease.Status) row {
 	d := describe(name, s)
 	out := row{
@@ -180,7 +180,7 @@ func rowOf(c *call, name string, s lease.Status) row {
 	}
 	out.Value, out.Election = d.Metadata[valueName]
 	out.Value = label(out.Value)
-	waiters := s.Contenders[1:]
+	waiters := waitersOf(s)
 	for _, waiter := range waiters[:min(len(waiters), viewWaiters)] {
 		out.Waiters = append(out.Waiters, label(waiter.Owner))
 	}

@@ -16,8 +16,10 @@ const (
 	// maxLeases bounds the leases that are followed, and maxLocks the locks whose usual time is known.
 	maxLeases = 1 << 17
 	maxLocks  = 1 << 14
-	// lookEvery is the longest time between two looks at all leases while leases are granted. A scrape is another look.
+	// lookEvery is the longest time between two looks at all leases while leases are granted. A scrape is another look, unless
+	// lookPause has not passed: no credentials are needed for it, and requests wait for the look.
 	lookEvery = time.Minute
+	lookPause = time.Second
 )
 
 // A Lease is one lease as the replica has last written it.
@@ -80,8 +82,9 @@ type Table struct {
 	mu     sync.Mutex // guards what follows
 	leases map[string]*hold
 	owners map[owner]int
-	of     map[string]int // by principal
+	of     map[string]map[*hold]struct{} // by principal
 	locks  map[lock]*usual
+	counts Counts // but for Owners
 	looked time.Duration
 }
 
@@ -89,7 +92,7 @@ type Table struct {
 func New(logger *slog.Logger, ended func(held time.Duration, election bool)) *Table {
 	return &Table{
 		logger: logger, ended: ended, start: time.Now(),
-		leases: make(map[string]*hold), owners: make(map[owner]int), of: make(map[string]int), locks: make(map[lock]*usual),
+		leases: make(map[string]*hold), owners: make(map[owner]int), of: make(map[string]map[*hold]struct{}), locks: make(map[lock]*usual),
 	}
 }
 
@@ -101,20 +104,38 @@ func (t *Table) Written(l Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now-t.looked > lookEvery {
-		_, found = t.look(now)
+		found = t.look(now)
 	}
 	h := t.leases[l.Node]
 	if h == nil {
 		if len(t.leases) >= maxLeases {
-			return
+			t.makeRoom()
 		}
 		h = &hold{lease: l, since: now}
 		t.leases[l.Node] = h
 		t.owners[owner{l.Principal, l.Owner}]++
-		t.of[l.Principal]++
+		if t.of[l.Principal] == nil {
+			t.of[l.Principal] = make(map[*hold]struct{})
+		}
+		t.of[l.Principal][h] = struct{}{}
+		t.count(h, 1)
 	}
 	h.until, h.lease.Valid = now+l.Valid, l.Valid
 	h.join(l.Request)
+}
+
+// makeRoom drops a lease of the principal that has most of them: the budgets of the others depend on theirs.
+func (t *Table) makeRoom() {
+	var most map[*hold]struct{}
+	for _, holds := range t.of {
+		if len(holds) > len(most) {
+			most = holds
+		}
+	}
+	for h := range most {
+		t.drop(h) // any: a renewal counts it again
+		return
+	}
 }
 
 func (t *Table) now() time.Duration { return time.Since(t.start) }
@@ -123,7 +144,7 @@ func (t *Table) now() time.Duration { return time.Since(t.start) }
 func (t *Table) Of(principal string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.of[principal]
+	return len(t.of[principal])
 }
 
 // Released notes that a request has released its part in a lease.
@@ -153,13 +174,31 @@ func (t *Table) Forget(node string) {
 	}
 }
 
-// Count returns the counts, and logs the leases that have become overdue.
+// Count returns the counts, and logs the leases that have become overdue. Those that have run out, or become overdue, within the
+// last second may not count as such.
 func (t *Table) Count() Counts {
+	var found []overdue
+	defer func() { t.report(found) }() // without the mutex
 	t.mu.Lock()
-	counts, found := t.look(t.now())
-	t.mu.Unlock()
-	t.report(found)
+	defer t.mu.Unlock()
+	if now := t.now(); now-t.looked >= lookPause {
+		found = t.look(now)
+	}
+	counts := t.counts
+	counts.Owners = len(t.owners)
 	return counts
+}
+
+// count adds n times a lease to the counts.
+func (t *Table) count(h *hold, n int) {
+	if h.lease.Election {
+		t.counts.Elections += n
+	} else {
+		t.counts.Locks += n
+	}
+	if h.overdue {
+		t.counts.Overdue += n
+	}
 }
 
 // overdue is a lease that has become overdue.
@@ -175,33 +214,26 @@ func (t *Table) report(found []overdue) {
 	}
 }
 
-// look drops the leases that have run out, counts the others, and returns those that have become overdue. The dropped ones have ended elsewhere, or another replica has renewed
-// them: this replica hears of the leases that it deletes itself.
-func (t *Table) look(now time.Duration) (counts Counts, found []overdue) {
+// look drops the leases that have run out, and returns those that have become overdue. The dropped ones have ended elsewhere, or
+// another replica has renewed them: this replica hears of the leases that it deletes itself.
+func (t *Table) look(now time.Duration) (found []overdue) {
 	t.looked = now
 	for _, h := range t.leases {
 		switch {
 		case now > h.until+h.lease.Valid/32+time.Second: // the observer's margin, and its request
 			t.drop(h)
 			continue
-		case h.lease.Election:
-			counts.Elections++
+		case h.lease.Election, h.overdue:
 			continue
 		}
-		counts.Locks++
 		held := now - h.since
-		u := t.locks[h.lease.lock()]
-		if u == nil || !u.exceededBy(held) {
-			continue
-		}
-		counts.Overdue++
-		if !h.overdue {
+		if u := t.locks[h.lease.lock()]; u != nil && u.exceededBy(held) {
 			h.overdue = true
+			t.counts.Overdue++
 			found = append(found, overdue{h.lease, held, u.median})
 		}
 	}
-	counts.Owners = len(t.owners)
-	return counts, found
+	return found
 }
 
 func (t *Table) end(h *hold) {
@@ -230,11 +262,12 @@ func (t *Table) end(h *hold) {
 
 func (t *Table) drop(h *hold) {
 	delete(t.leases, h.lease.Node)
+	t.count(h, -1)
 	of := owner{h.lease.Principal, h.lease.Owner}
 	if t.owners[of]--; t.owners[of] == 0 {
 		delete(t.owners, of)
 	}
-	if t.of[of.principal]--; t.of[of.principal] == 0 {
+	if delete(t.of[of.principal], h); len(t.of[of.principal]) == 0 {
 		delete(t.of, of.principal)
 	}
 }

@@ -142,6 +142,32 @@ func TestSharedLeaseEndsWithItsLastPart(t *testing.T) {
 	})
 }
 
+func TestCountLooksAtAllLeasesOnceASecond(t *testing.T) {
+	follow(t, func(w *followed) {
+		w.habit(5, 20*time.Second)
+		w.Written(of("released"))
+		leader := of("leader")
+		leader.Election = true
+		w.held(of("stuck"), 220*time.Second)
+		w.Written(leader)
+		w.Written(of("released"))
+		require.Equal(w, Counts{Locks: 2, Elections: 1, Owners: 1, Overdue: 1}, w.Count())
+		looked := w.looked
+		for range 9 {
+			time.Sleep(time.Second / 10)
+			w.Count()
+		}
+		require.Equal(w, looked, w.looked)
+		w.Released("released", "r")
+		require.Equal(w, Counts{Locks: 1, Elections: 1, Owners: 1, Overdue: 1}, w.Count(), "leases that end are counted immediately")
+		w.Ended("stuck")
+		require.Equal(w, Counts{Elections: 1, Owners: 1}, w.Count())
+		time.Sleep(time.Second)
+		w.Count()
+		require.Less(w, looked, w.looked)
+	})
+}
+
 func TestTableOfLeasesIsBounded(t *testing.T) {
 	follow(t, func(w *followed) {
 		for i := range maxLeases + 10 {
@@ -150,10 +176,32 @@ func TestTableOfLeasesIsBounded(t *testing.T) {
 			w.Written(l)
 		}
 		require.Equal(w, maxLeases, w.Count().Locks)
-		for i := range maxLeases {
+		for i := range maxLeases + 10 {
 			w.Released(fmt.Sprint(i), "r")
 		}
 		require.Len(w, w.locks, maxLocks)
 		require.Empty(w, w.owners)
+	})
+}
+
+// A lease that does not count adds nothing to the budget for renewals of its principal.
+func TestLeasesOfOnePrincipalLeaveRoomForThoseOfOthers(t *testing.T) {
+	follow(t, func(w *followed) {
+		written := func(principal, node string) {
+			l := of(node)
+			l.Principal, l.Valid = principal, time.Hour
+			w.Written(l)
+		}
+		written("c", "c")
+		for i := range maxLeases {
+			written("a", fmt.Sprint(i))
+		}
+		for i := range 10 {
+			written("b", fmt.Sprint("b", i))
+		}
+		require.Equal(w, []int{maxLeases - 11, 10, 1}, []int{w.Of("a"), w.Of("b"), w.Of("c")})
+		require.Equal(w, maxLeases, w.Count().Locks)
+		w.Released("b0", "r")
+		require.Equal(w, 9, w.Of("b"))
 	})
 }

@@ -39,7 +39,8 @@ const perLease = 4
 // maxWaiters bounds the waiters of one replica: 10,000 event streams over TLS take 480 MB.
 const maxWaiters = 10_000
 
-// maxUnread bounds the bytes of the answers that one principal has asked for and not read: they are in memory until then.
+// maxUnread bounds the bytes of the answers that one principal has asked for, for one purpose, and not read: they are in memory until
+// then.
 const maxUnread = 16 << 20
 
 // A Limiter counts the requests, the waiters and the large answers of each principal. It is safe for concurrent use.
@@ -52,7 +53,7 @@ type Limiter struct {
 type usage struct {
 	rates   [purposes]*rate.Limiter
 	waiters int
-	unread  int // bytes of answers
+	unread  [purposes]int // bytes of answers
 }
 
 // New returns a Limiter that has counted nothing.
@@ -102,20 +103,20 @@ func (l *Limiter) Wait(principal string, limits Limits) (leave func(), ok bool) 
 	}), true
 }
 
-// Answer counts the bytes of an answer until written is called. It reports false if the principal would have too many that it has
-// not read. A principal that has read all is never refused, whatever the size.
-func (l *Limiter) Answer(principal string, bytes int) (written func(), ok bool) {
+// Answer counts the bytes of an answer until written is called. It reports false if the principal would have too many for this purpose
+// that it has not read. A principal that has read all is never refused, whatever the size.
+func (l *Limiter) Answer(principal string, purpose Purpose, bytes int) (written func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.usage(principal)
-	if u.unread > 0 && u.unread+bytes > maxUnread {
+	unread := &l.usage(principal).unread[purpose]
+	if *unread > 0 && *unread+bytes > maxUnread {
 		return nil, false
 	}
-	u.unread += bytes
+	*unread += bytes
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		u.unread -= bytes
+		*unread -= bytes
 	}), true
 }
 
