@@ -30,10 +30,10 @@ type terms struct {
 //
 // ctx bounds the wait and not the hold. While no replica gives a definite answer, Lock repeats the request until ctx is done;
 // the error then matches ErrUnavailable. After an error nothing is held: Lock first withdraws a request that may have been
-// carried out, for 5 s at most. If no replica confirms that, the error matches ErrUncertain, and a lease may be held until its
-// TTL has passed. The error of a wait that ended with the deadline of ctx, or a second before it at most, matches
-// context.DeadlineExceeded, and LockAlreadyHeld if the service was reached in time: then errors.As finds the *Problem, which
-// names the holder.
+// carried out, and releases its grant, for 5 s at most. If no replica confirms that, the error matches ErrUncertain, and a
+// lease may be held until its TTL has passed. The error of a wait that ended with the deadline of ctx, or a second before it
+// at most, matches context.DeadlineExceeded, and LockAlreadyHeld if the service was reached in time: then errors.As finds the
+// *Problem, which names the holder.
 func (c *Client) Lock(ctx context.Context, namespace, key string) (*Hold, error) {
 	return c.acquire(ctx, "lock", place{"locks", namespace, key}, true, nil)
 }
@@ -179,19 +179,23 @@ func (a *acquisition) send(ctx context.Context, wait time.Duration) (*grant, int
 }
 
 // withdraw removes what an acquisition that ended may have left behind. A repeat that does not wait has a definite answer: a
-// refusal, with which the service removes the waiter, or the grant, which is released.
+// refusal, with which the service removes the waiter, or the grant, which is released. One deadline bounds both: the caller has
+// given up, and waits for them.
 func (a *acquisition) withdraw(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	deadline := time.Now().Add(releaseTimeout)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
 	b := a.client.backoff(time.Second)
 	for {
+		n := a.client.current.Load()
 		g, status, err := a.send(ctx, 0)
 		switch {
 		case err == nil && status == http.StatusOK:
-			return a.client.release(ctx, newHold(a.client, a.place, g), releaseTimeout)
+			return a.client.release(ctx, newHold(a.client, a.place, g), time.Until(deadline))
 		case settled(err):
 			return nil
 		}
+		a.client.current.CompareAndSwap(n, n+1) // another replica may still know the caller that this one refuses
 		if !sleep(ctx, b.after(err)) {
 			return fmt.Errorf("%w: %w", ErrUncertain, err)
 		}

@@ -142,97 +142,26 @@ func TestWaiterKeepsItsPositionWhenItsReplicaStops(t *testing.T) {
 	require.NoError(t, h.Unlock(t.Context()))
 }
 
-func TestWaiterThatGivesUpLeavesNothing(t *testing.T) {
-	t.Parallel()
-	url, _ := replicas(t)()
-	c := newClient(t, url, nil)
-	hold, err := c.Lock(t.Context(), "team", "orders")
-	require.NoError(t, err)
-	reason := errors.New("no interest")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := c.Lock(ctx, "team", "orders")
-		ended <- err
-	}()
-	awaitQueue(t, url, 1)
-	cancel(reason)
-	err = <-ended
-	require.ErrorIs(t, err, reason)
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, client.ErrUncertain)
-	require.NotErrorIs(t, err, client.ErrUnavailable)
-	awaitQueue(t, url, 0)
-
-	bounded, cancelBounded := context.WithTimeout(t.Context(), 8*time.Second) // of which the last is left for the answer
-	defer cancelBounded()
-	_, err = c.Lock(bounded, "team", "orders")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, client.LockAlreadyHeld, "the service names the holder before the deadline")
-	require.NoError(t, hold.Unlock(t.Context()))
-}
-
-func TestGrantWhoseCallerGaveUpIsReleased(t *testing.T) {
-	t.Parallel()
-	url, _ := replicas(t)()
-	ctx, cancel := context.WithCancel(t.Context())
-	first := true
-	p := newProxy(t, url, func(operation string) fault {
-		if operation == "acquire" && first {
-			first = false
-			time.AfterFunc(50*time.Millisecond, cancel)
-			return loseAnswer
-		}
-		if operation == "acquire" && ctx.Err() == nil {
-			return hang
-		}
-		return none
-	})
-	_, err := newClient(t, p.url, nil).Lock(ctx, "team", "orders")
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, client.ErrUncertain)
-	hold, err := newClient(t, url, nil).TryLock(t.Context(), "team", "orders")
-	require.NoError(t, err, "the grant of the lost answer was released")
-	require.NoError(t, hold.Unlock(t.Context()))
-}
-
-func TestRefusalOfTheCallerAfterALostGrantIsUncertain(t *testing.T) {
+func TestReplicaThatRefusesTheCallerIsLeftForOneThatDoesNot(t *testing.T) {
 	t.Parallel()
 	url, _ := replicas(t)()
 	first := true
-	p := newProxy(t, url, func(operation string) fault {
+	knows, refuses := newProxy(t, url, func(string) fault {
 		if first {
 			first = false
 			return loseAnswer
 		}
-		return reject
-	})
-	_, err := newClient(t, p.url, nil).Lock(t.Context(), "team", "orders")
-	require.ErrorIs(t, err, client.Unauthenticated)
-	require.ErrorIs(t, err, client.ErrUncertain)
-	_, err = newClient(t, url, nil).TryLock(t.Context(), "team", "orders")
-	require.ErrorIs(t, err, client.LockAlreadyHeld)
-}
-
-func TestGrantIsReleasedByTheReplicaThatStillKnowsTheCaller(t *testing.T) {
-	t.Parallel()
-	url, _ := replicas(t)()
-	sent := 0
-	p := newProxy(t, url, func(string) fault {
-		sent++
-		switch sent {
-		case 1:
-			return loseAnswer
-		case 2, 3:
-			return reject
-		}
 		return none
-	})
-	_, err := newClient(t, p.url, nil).Lock(t.Context(), "team", "orders")
+	}), newProxy(t, url, always(reject))
+	urls := knows.url + "," + refuses.url
+	_, err := newClient(t, urls, nil).Lock(t.Context(), "team", "orders")
 	require.ErrorIs(t, err, client.Unauthenticated)
 	require.NotErrorIs(t, err, client.ErrUncertain)
-	hold, err := newClient(t, url, nil).TryLock(t.Context(), "team", "orders")
+
+	hold, err := newClient(t, urls, nil).TryLock(t.Context(), "team", "orders")
 	require.NoError(t, err)
+	knows.set(always(reject))
+	refuses.set(always(none))
 	require.NoError(t, hold.Unlock(t.Context()))
 }
 

@@ -19,8 +19,10 @@ import (
 	"time"
 )
 
-// maxAnswer is far more than any answer needs.
-const maxAnswer = 1 << 20
+// maxAnswer is more than any answer needs. A page of a list has 1 MiB of metadata and one lock, of which a character can be six bytes.
+const maxAnswer = 16 << 20
+
+var errTooLong = fmt.Errorf("the answer is over %d bytes", maxAnswer)
 
 // A place is a lock or an election of the service.
 type place struct {
@@ -66,7 +68,10 @@ func (c *Client) exchange(ctx context.Context, method, path string, timeout time
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return res.StatusCode, problemOf(ctx, res)
 	}
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err == nil && len(answer) > maxAnswer {
+		err = errTooLong
+	}
 	if err != nil {
 		return 0, fmt.Errorf("read answer of %s: %w", req.URL.Host, withCause(ctx, err))
 	}

@@ -153,7 +153,7 @@ func (h *Hold) renew() {
 	}
 }
 
-// endsLease reports whether a refused renewal shows that the lease has ended.
+// endsLease reports whether a refused renewal or release shows that the lease has ended.
 func endsLease(err error) bool {
 	var p *Problem
 	return errors.As(err, &p) && (p.Status == http.StatusGone || p.Code == NotLockOwner)
@@ -223,7 +223,8 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	return h.unlockErr
 }
 
-// release asks the service to release a hold that has ended, until there is a definite answer, for bound at most.
+// release asks the service to release a hold that has ended, until it is released or its lease has ended, for bound at most. It
+// repeats a request whose caller was refused: another replica may still know the caller.
 func (c *Client) release(ctx context.Context, h *Hold, bound time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
@@ -234,14 +235,16 @@ func (c *Client) release(ctx context.Context, h *Hold, bound time.Duration) erro
 	b := c.backoff(time.Second)
 	repeated := false
 	for {
+		n := c.current.Load()
 		_, err := c.exchange(ctx, http.MethodPost, h.place.path(operation), releaseTimeout/2, h.proof(0), nil)
 		switch {
 		case err == nil, repeated && errors.Is(err, LockExpired), errors.Is(err, LockReleased):
 			return nil // an earlier request whose answer was lost has released it
-		case definite(err):
+		case endsLease(err):
 			return err
 		}
-		repeated = repeated || !unsent(err)
+		c.current.CompareAndSwap(n, n+1)
+		repeated = repeated || !unsent(err) && !definite(err)
 		if !sleep(ctx, b.after(err)) {
 			return fmt.Errorf("%w: %w", ErrUncertain, err)
 		}

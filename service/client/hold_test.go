@@ -173,12 +173,17 @@ func TestUnlockThatIsNotConfirmedIsUncertain(t *testing.T) {
 	t.Parallel()
 	url, _ := replicas(t)()
 	p := newProxy(t, url, always(none))
-	hold, err := newClient(t, p.url, nil).Lock(t.Context(), "team", "orders")
-	require.NoError(t, err)
-	p.set(always(refuse))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, hold.Unlock(ctx), client.ErrUncertain)
+	for _, f := range []fault{refuse, reject} {
+		hold, err := newClient(t, p.url, nil).Lock(t.Context(), "team", "orders"+fmt.Sprint(f))
+		require.NoError(t, err)
+		p.set(always(f))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err = hold.Unlock(ctx)
+		require.ErrorIs(t, err, client.ErrUncertain)
+		require.NotErrorIs(t, err, client.ErrLost)
+		p.set(always(none))
+	}
 }
 
 func TestCloseUnlocksHolds(t *testing.T) {

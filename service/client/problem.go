@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
 // A Code names a refusal of the service. The errors of this package match it, as in errors.Is(err, LockExpired).
@@ -57,10 +59,11 @@ type Problem struct {
 		Location string `json:"location"`
 	} `json:"errors"` // what is wrong with the request, with InvalidRequest
 
-	CurrentOwner     string `json:"currentOwner"`     // the holder, with LockAlreadyHeld; empty if none is granted the lock yet
-	RetryAfterMillis int64  `json:"retryAfterMillis"` // an estimate
-	RevokedBy        string `json:"revokedBy"`        // with LockRevoked
-	Reason           string `json:"reason"`           // with LockRevoked
+	CurrentOwner     string        `json:"currentOwner"`     // the holder, with LockAlreadyHeld; empty if none is granted the lock yet
+	FencingToken     fencing.Token `json:"fencingToken"`     // the token of the first contender, with HolderChanged
+	RetryAfterMillis int64         `json:"retryAfterMillis"` // an estimate
+	RevokedBy        string        `json:"revokedBy"`        // with LockRevoked
+	Reason           string        `json:"reason"`           // with LockRevoked
 }
 
 // Error returns the code, the title and what is known besides.
@@ -72,6 +75,8 @@ func (p *Problem) Error() string {
 	switch {
 	case p.CurrentOwner != "":
 		text += fmt.Sprintf(": held by %q", p.CurrentOwner)
+	case p.Code == HolderChanged && p.FencingToken.Valid():
+		text += fmt.Sprintf(": the first contender has token %v", p.FencingToken)
 	case p.Code == LockRevoked:
 		text += fmt.Sprintf(": by %q, %s", p.RevokedBy, p.Reason)
 	case p.Detail != "":

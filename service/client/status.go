@@ -107,7 +107,7 @@ func (c *Client) ask(ctx context.Context, op, object, method, path string, in, o
 		switch {
 		case err == nil:
 			return nil
-		case definite(err):
+		case definite(err), errors.Is(err, errTooLong):
 			return &Error{Op: op, Object: object, Err: err}
 		}
 		if !sleep(ctx, b.after(err)) {

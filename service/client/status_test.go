@@ -4,7 +4,12 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +56,46 @@ func TestListReadsAllPages(t *testing.T) {
 	}
 }
 
+// Each character of this metadata is six in JSON.
+func TestListReadsPagesOfManyMegabytes(t *testing.T) {
+	t.Parallel()
+	url, _ := replicas(t)()
+	metadata := map[string]string{}
+	for i := range 16 {
+		metadata[strings.Repeat("\x01", 63)+string(rune('a'+i))] = strings.Repeat("\x01", 256)
+	}
+	for i := range 40 {
+		body, err := json.Marshal(map[string]any{"ownerId": "a", "requestId": "r", "metadata": metadata})
+		require.NoError(t, err)
+		status, answer := post(t, "team", fmt.Sprintf("%s/v1/locks/team/%d/acquire", url, i), string(body))
+		require.Equal(t, http.StatusOK, status, answer)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	found := 0
+	for s, err := range newClient(t, url, nil).List(ctx, "team", "") {
+		require.NoError(t, err)
+		require.Equal(t, metadata, s.Metadata)
+		found++
+	}
+	require.Equal(t, 40, found)
+}
+
+func TestListWhoseAnswerIsTooLongIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(make([]byte, 16<<20+1)) // the client may have gone
+	}))
+	t.Cleanup(service.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, err := range newClient(t, service.URL, nil).List(ctx, "team", "") {
+		require.ErrorContains(t, err, "list team: ")
+		require.ErrorContains(t, err, "over 16777216 bytes")
+		require.NotErrorIs(t, err, client.ErrUnavailable)
+	}
+}
+
 func TestForceReleaseNamesItsHolder(t *testing.T) {
 	t.Parallel()
 	url, _ := replicas(t)()
@@ -59,6 +104,10 @@ func TestForceReleaseNamesItsHolder(t *testing.T) {
 	ops := newClient(t, url, &client.Options{Bearer: bearer("ops")})
 	err = ops.ForceRelease(t.Context(), "team", "orders", client.Force{Token: hold.Token() + 1, Reason: "stuck"})
 	require.ErrorIs(t, err, client.HolderChanged)
+	var p *client.Problem
+	require.ErrorAs(t, err, &p)
+	require.Equal(t, hold.Token(), p.FencingToken)
+	require.ErrorContains(t, err, "the first contender has token "+hold.Token().String())
 	require.NoError(t, hold.Err())
 	require.NoError(t, ops.ForceRelease(t.Context(), "team", "orders", client.Force{Token: hold.Token(), Reason: "stuck", Now: true}))
 	now, err := ops.Status(t.Context(), "team", "orders")
