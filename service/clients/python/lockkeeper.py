@@ -9,10 +9,12 @@ Copy this file: it needs Python 3.8 or later and its standard library only.
             hold.check()                      # raises Lost once the lock is lost
             write(row, fence=hold.token)      # the resource rejects a stale token
 
-A hold is valid until its lease ends, by the monotonic clock of this process. A thread renews the lease. A process that is
-paused can act after the end: pass hold.token to the resource, and let the resource check it.
+A hold is valid until its lease ends, by the monotonic clock or the wall clock of this process: the one by which more time has
+passed. So a wall clock that is set forward can end it early, never late. A thread renews the lease. A process that is paused can
+act after the end: pass hold.token to the resource, and let the resource check it.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -27,6 +29,7 @@ import uuid
 _MAX_POLL = 20.0  # one request waits this long at the service
 _MAX_WAIT = 24 * 3600.0
 _RELEASE_TIMEOUT = 5.0  # bounds a release, and the withdrawal of an acquisition that failed
+_MAX_ANSWER = 1 << 20  # far more than any answer needs
 
 
 class Error(Exception):
@@ -50,6 +53,10 @@ class Problem(Error):
         """Reports whether a repeated request would be refused again."""
         return self.status < 500 and self.status not in (408, 425, 429) and self.code != "REQUEST_SUPERSEDED"
 
+    def _settled(self):
+        """Reports whether it is an answer to an acquisition after which it has no lease and no waiter."""
+        return self.code == "LOCK_ALREADY_HELD" or self.code != "" and self.status == 410
+
     def _ends_lease(self):
         return self.status == 410 or self.code == "NOT_LOCK_OWNER"
 
@@ -67,7 +74,8 @@ class Lost(Error):
 
 
 class Unavailable(Error):
-    """No replica gave a definite answer in time. A lease that was left behind ends after its TTL."""
+    """No replica gave a definite answer in time, or none confirmed that nothing is left of an acquisition that failed. A lease
+    that was left behind ends after its TTL."""
 
 
 class Client:
@@ -79,10 +87,7 @@ class Client:
     """
 
     def __init__(self, urls, owner=None, ttl=30.0, bearer=None, context=None):
-        self._bases = [urllib.parse.urlsplit(url.strip().rstrip("/")) for url in urls.split(",")]
-        for base in self._bases:
-            if base.scheme not in ("http", "https") or not base.hostname:
-                raise ValueError(f"new client: {base.geturl()!r} is not the URL of a lock service")
+        self._bases = [_base(url.strip().rstrip("/")) for url in urls.split(",")]
         if not 1 <= ttl <= 3600:
             raise ValueError(f"new client: ttl {ttl} is not between 1 and 3600 seconds")
         self.owner = owner or f"{socket.gethostname()}:{os.getpid()}"
@@ -95,6 +100,7 @@ class Client:
         """Waits until the lock is free, for wait seconds at most, and returns a Hold. wait 0 does not wait; None has no bound.
 
         Raises Locked; Unavailable if the wait is over, and 5 s have passed, without an answer; or Problem for another refusal.
+        Before that it withdraws a request that may have been granted, for 7 s at most, and raises Unavailable if it cannot.
         """
         return self._acquire("locks", namespace, key, wait, "acquire", "release", {})
 
@@ -109,7 +115,7 @@ class Client:
         until = None if wait is None else time.monotonic() + wait
         give_up = None if wait is None else max(until, time.monotonic() + _RELEASE_TIMEOUT)
         backoff = _Backoff(len(self._bases), 1.0)
-        granted = pending = False
+        pending = False  # a request was sent that may have left a lease or a waiter
         try:
             while True:
                 left = _MAX_WAIT if until is None else max(0.0, min(_MAX_WAIT, until - time.monotonic()))
@@ -119,20 +125,20 @@ class Client:
                     status, answer = self._send(place + operation, {**body, "waitMillis": int(left * 1000)}, min(left, _MAX_POLL) + 5)
                 except Problem as problem:
                     if problem._definite():
-                        pending = False
+                        # Other refusals come before the lock was looked at: an earlier request may have been granted.
+                        pending = before and not problem._settled()
                         if problem.code == "LOCK_ALREADY_HELD":
                             raise Locked(f"lock {name}: {problem}", problem.current_owner) from problem
                         raise
                     failure, pause = problem, backoff.after(problem)
                 except _FAILURES as error:
-                    if isinstance(error, (ConnectionRefusedError, socket.gaierror)):
-                        pending = before  # no replica received the request
+                    if isinstance(error, _Unsent):
+                        pending = before
                     failure, pause = error, backoff.after(error)
                 else:
                     if status == 200:
                         hold = Hold(self, name, place, release, answer, sent)
                         if hold.remaining() > 0:
-                            granted = True
                             return hold._start()
                         failure, pause = "the grant arrived after its end", backoff.after(None)
                     else:
@@ -141,64 +147,133 @@ class Client:
                 if failure is not None and give_up is not None and time.monotonic() + pause > give_up:
                     raise Unavailable(f"lock {name}: {failure}")
                 time.sleep(pause)
-        finally:
-            if pending and not granted:  # also after KeyboardInterrupt
-                self._withdraw(place, operation, release, body)
+        except BaseException as error:  # KeyboardInterrupt, too
+            failure = pending and self._withdraw(place, operation, release, body)
+            if failure and isinstance(error, Error):
+                raise Unavailable(f"withdraw {name}: {failure}: a lease may be left until its TTL has passed") from error
+            raise
 
     def _withdraw(self, place, operation, release, body):
-        """Removes what an acquisition may have left: a repeat that does not wait is refused, or granted and then released."""
+        """Removes what an acquisition may have left: a repeat that does not wait is refused, or granted and then released.
+
+        Returns None, or the last failure if no replica has confirmed it."""
         end, backoff = time.monotonic() + _RELEASE_TIMEOUT, _Backoff(len(self._bases), 1.0)
-        while time.monotonic() < end:
+        while True:
             try:
                 status, answer = self._send(place + operation, {**body, "waitMillis": 0}, end - time.monotonic())
                 if status == 200:
                     self._send(place + release, {"ownerId": self.owner, "lockToken": answer["lockToken"]}, 2)
-                    return
-                pause = 0.0
+                    return None
+                failure = "the request still waits"
             except Problem as problem:
-                if problem._definite():
-                    return
-                pause = backoff.after(problem)
+                if problem._settled():
+                    return None
+                failure = problem
             except _FAILURES as error:
-                pause = backoff.after(error)
+                failure = error
+            pause = backoff.after(failure)
+            if time.monotonic() + pause > end:
+                return failure
             time.sleep(pause)
 
     def _send(self, path, body, timeout):
-        """Sends one request to the current replica. After a failure the next call uses the next replica."""
+        """Sends one request to the current replica, and waits for timeout seconds at most. The next call uses the next replica
+        unless the answer is about the lock: another replica may accept a caller that this one refuses."""
         n = self._current
         base = self._bases[n % len(self._bases)]
         headers = {"Content-Type": "application/json"}
         if self._bearer is not None:
-            headers["Authorization"] = "Bearer " + self._bearer()
+            headers["Authorization"] = "Bearer " + self._bearer().strip()
         timeout = max(timeout, 0.05)
         if base.scheme == "https":
             connection = http.client.HTTPSConnection(base.hostname, base.port, timeout=timeout, context=self._context)
         else:
             connection = http.client.HTTPConnection(base.hostname, base.port, timeout=timeout)
-        definite = False
+        answered = False
         try:
-            connection.request("POST", base.path + path, json.dumps(body), headers)
-            response = connection.getresponse()
-            content = response.read()
-            if 200 <= response.status < 300:
-                answer = json.loads(content)
-                definite = True
-                return response.status, answer
+            status, content = _Exchange(connection).answer(timeout, "POST", base.path + path, json.dumps(body), headers)
+            if 200 <= status < 300:
+                try:
+                    answer = json.loads(content)
+                except ValueError as error:
+                    raise http.client.HTTPException(f"answer of {base.hostname}: {error}") from error
+                answered = True
+                return status, answer
             try:
                 document = json.loads(content)
             except ValueError:
                 document = {}  # of a proxy: the status is all that is known
-            problem = Problem(response.status, document if isinstance(document, dict) else {})
-            definite = problem._definite()
+            problem = Problem(status, document if isinstance(document, dict) else {})
+            answered = problem._settled() or problem._ends_lease()
             raise problem
         finally:
-            connection.close()
-            if not definite:
+            if not answered:
                 self._current = n + 1
 
 
-# What a request can fail with that is no refusal: its outcome is unknown. ssl.SSLError is an OSError.
-_FAILURES = (OSError, http.client.HTTPException, ValueError)
+# What a request can fail with that is no refusal: its outcome is unknown. ssl.SSLError is an OSError. A ValueError is not among
+# them: a header that cannot be sent would fail each repeat.
+_FAILURES = (OSError, http.client.HTTPException)
+
+
+class _Unsent(OSError):
+    """The failure of a request that no replica received."""
+
+
+class _Exchange:
+    """One request on a new connection, and its answer. A thread carries it out, so that one timeout bounds all of it: that of a
+    connection bounds each of its operations, and not the lookup of the name."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self._mutex = threading.Lock()  # guards the two fields that follow
+        self._abandoned = False
+        self._socket = None  # None if the request was not sent
+        self._done = threading.Event()  # is set after one of the two fields that follow
+        self._answer = self._failure = None
+
+    def answer(self, timeout, *request):
+        """Returns the status and the content of the answer."""
+        done = False
+        try:
+            try:
+                threading.Thread(target=self._run, args=request, name="lockkeeper request", daemon=True).start()
+            except RuntimeError:  # no thread can be started, for instance because the program exits
+                self._run(*request)
+            done = self._done.wait(timeout)
+        finally:  # also after KeyboardInterrupt
+            with self._mutex:
+                self._abandoned = True
+            if self._socket is not None and not done:
+                with contextlib.suppress(OSError):  # of a socket that is closed by then
+                    # An ssl.SSLSocket's own shutdown ends the encryption first: what the thread sends at that moment would leave as
+                    # plain text, with the bearer token.
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+        failure = self._failure if done else TimeoutError(f"no answer within {timeout:.3g} s")
+        if self._socket is None and isinstance(failure, OSError):
+            raise _Unsent(str(failure)) from failure
+        if failure is not None:
+            raise failure
+        return self._answer
+
+    def _run(self, *request):
+        try:
+            self._connection.connect()
+            with self._mutex:
+                if self._abandoned:
+                    return
+                self._socket = self._connection.sock
+            self._connection.request(*request)
+            with self._connection.getresponse() as response:
+                content = response.read(_MAX_ANSWER)
+                if response.length:  # read does not notice that the connection ended too early
+                    raise http.client.IncompleteRead(content, response.length)
+            self._answer = response.status, content
+        except BaseException as error:
+            self._failure = error
+        finally:
+            self._connection.close()
+            self._done.set()
 
 
 class Hold:
@@ -295,30 +370,30 @@ class Hold:
         return backoff.after(error)
 
     def release(self):
-        """Ends the hold, waits for its thread, and asks the service for 5 s at most. Raises Lost if the lock had been lost
-        before, and Unavailable if no replica confirmed: the lock is then free when the lease has ended. A second call does
+        """Ends the hold, waits for its thread, and asks the service, for 5 s at most each. Raises Lost if the lock had been
+        lost before, and Unavailable if no replica confirmed: the lock is then free when the lease has ended. A second call does
         nothing."""
         if self._cause == "released":
             return
         held = self._end_with("released")
-        self._thread.join()
+        self._thread.join(_RELEASE_TIMEOUT)  # it is waiting for an answer, or for the bearer function
         body = {"ownerId": self._client.owner, "lockToken": self._lock_token}
         end, backoff, repeated = time.monotonic() + (_RELEASE_TIMEOUT if held else 1.0), _Backoff(len(self._client._bases), 1.0), False
         while True:
             try:
-                self._client._send(self._place + self._release, body, _RELEASE_TIMEOUT / 2)
+                self._client._send(self._place + self._release, body, min(_RELEASE_TIMEOUT / 2, end - time.monotonic()))
                 break
             except Problem as problem:
                 if problem.code == "LOCK_RELEASED" or problem.code == "LOCK_EXPIRED" and repeated:
                     break  # an earlier request whose answer was lost has released it
-                if problem._definite():
+                if problem._ends_lease():
                     if held:
                         raise Lost(f"release {self._name}: {problem}") from problem
                     break
-                failure = problem
+                # After a refusal of the caller: another replica may accept it.
+                failure, repeated = problem, repeated or not problem._definite()
             except _FAILURES as error:
-                failure = error
-            repeated = True
+                failure, repeated = error, repeated or not isinstance(error, _Unsent)
             pause = backoff.after(failure)
             if time.monotonic() + pause > end:
                 if held:
@@ -368,6 +443,17 @@ class _Backoff:
         if rounds == 0:
             return 0.0
         return min(0.025 * 2 ** min(rounds, 16), self.longest) * random.uniform(0.5, 1)
+
+
+def _base(url):
+    """Returns the parts of the URL of a service."""
+    try:
+        base = urllib.parse.urlsplit(url)
+        if base.scheme in ("http", "https") and base.hostname and base.port != 0 and " " not in url and base.path.isascii():
+            return base
+    except ValueError:
+        pass  # of the port, for instance
+    raise ValueError(f"new client: {url!r} is not the URL of a lock service")
 
 
 def _escape(segment):

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of lockkeeper.py against the service at LOCKKEEPER_URL, whose callers may do everything. clients_test.go starts it."""
 
+import contextlib
 import http.client
 import http.server
 import json
 import os
+import socket
+import ssl
 import threading
 import time
 import unittest
+import unittest.mock
 import urllib.parse
 import uuid
 
@@ -19,13 +23,14 @@ STEADY = 10  # one that survives on a busy machine too
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Forwards requests to the service, and breaks those for which fault(operation) is "lose" or "refuse"."""
+    """Forwards requests to the service, and breaks those for which fault(operation) is "lose", "garble", "cut", "refuse", "reject"
+    or "trickle"."""
 
     daemon_threads = True
 
     def __init__(self, fault):
         super().__init__(("127.0.0.1", 0), Forward)
-        self.fault, self.requests, self.token = fault, [], b""
+        self.fault, self.requests, self.authorizations, self.token = fault, [], [], b""
         self.url = "http://127.0.0.1:%d" % self.server_address[1]
         self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
         self.thread.start()
@@ -44,9 +49,21 @@ class Forward(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         operation = self.path.rsplit("/", 1)[1]
         self.server.requests.append((operation, json.loads(body)))
+        self.server.authorizations.append(self.headers["Authorization"])
         fault = self.server.fault(operation)
         if fault == "refuse":
             self.send_error(503)
+            return
+        if fault == "reject":
+            self.reply(401, b'{"code": "UNAUTHENTICATED", "title": "no such token"}')
+            return
+        if fault == "trickle":
+            self.send_response(200)
+            self.flush_headers()
+            with contextlib.suppress(OSError):  # of a client that has gone
+                while True:
+                    self.wfile.write(b"x")
+                    time.sleep(0.3)
             return
         if fault == "rotate":  # the service knows the last lock token only by another name
             body = body.replace(b"renamed", self.server.token)
@@ -54,10 +71,16 @@ class Forward(http.server.BaseHTTPRequestHandler):
         if fault == "rotate" and operation == "renew":
             self.server.token = json.loads(answer)["lockToken"].encode()
             answer = answer.replace(self.server.token, b"renamed")
-        if fault == "lose":
-            return
+        if fault == "garble":
+            status, answer = 200, b"<html>"
+        if fault == "cut":
+            self.reply(410, answer, 1)
+        elif fault != "lose":
+            self.reply(status, answer)
+
+    def reply(self, status, answer, missing=0):
         self.send_response(status)
-        self.send_header("Content-Length", str(len(answer)))
+        self.send_header("Content-Length", str(len(answer) + missing))
         self.end_headers()
         self.wfile.write(answer)
 
@@ -80,6 +103,12 @@ def nothing(_):
     return ""
 
 
+def in_turn(*faults):
+    """Returns a fault function: the n-th request has the n-th fault, and all later ones have the last."""
+    left = list(faults)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
 class Locks(unittest.TestCase):
     def setUp(self):
         self.key = uuid.uuid4().hex + "/a b"
@@ -89,6 +118,11 @@ class Locks(unittest.TestCase):
         proxy = Proxy(fault)
         self.addCleanup(proxy.close)
         return proxy
+
+    def force_release(self, hold, mode):
+        body = json.dumps({"fencingToken": str(hold.token), "reason": "stuck", "mode": mode})
+        status, answer = post("/v1/locks/team/" + lockkeeper._escape(self.key) + "/force-release", body)
+        self.assertEqual(200, status, answer)
 
     def test_lock_excludes_other_clients_until_it_is_released(self):
         with lockkeeper.Client(URL, owner="me").lock("team", self.key) as hold:
@@ -121,7 +155,7 @@ class Locks(unittest.TestCase):
         self.assertEqual(["renamed"] * len(last), last)
 
     def test_requests_whose_answers_are_lost_are_repeated(self):
-        for fault in ("lose", "refuse"):
+        for fault in ("lose", "garble", "cut", "refuse"):
             left = {"acquire": 2, "release": 2}
 
             def choose(operation):
@@ -145,6 +179,93 @@ class Locks(unittest.TestCase):
                 self.other.lock("team", self.key, wait=0)
         self.assertGreaterEqual(proxy.count("renew"), 3)
 
+    def test_answer_that_never_ends_is_left_for_next_replica(self):
+        proxy = self.proxy(lambda operation: "trickle" if operation == "renew" else "")
+        hold = lockkeeper.Client(proxy.url + "," + URL, ttl=2 * STEADY).lock("team", self.key)
+        while proxy.count("renew") == 0:
+            time.sleep(0.1)
+        left = hold.remaining()
+        while 0 < hold.remaining() <= left:  # the other replica has not renewed it yet
+            time.sleep(0.1)
+        self.assertTrue(hold.valid())
+        hold.release()
+        proxy.fault = lambda operation: "trickle" if operation == "release" else ""
+        hold = lockkeeper.Client(proxy.url + "," + URL).lock("team", self.key, wait=0)
+        began = time.monotonic()
+        hold.release()
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertEqual(1, proxy.count("release"))
+        self.other.lock("team", self.key, wait=0).release()
+
+    def test_request_that_was_given_up_before_its_connection_was_made_is_not_sent(self):
+        proxy = self.proxy(nothing)
+        connect, connected = socket.create_connection, threading.Event()
+
+        def slow(*args):
+            time.sleep(1)
+            connected.set()
+            return connect(*args)
+
+        with unittest.mock.patch("socket.create_connection", slow):
+            client = lockkeeper.Client(proxy.url)
+            with self.assertRaisesRegex(lockkeeper._Unsent, "no answer within 0.1 s"):
+                client._send("/v1/locks/team/key/acquire", {}, 0.1)
+            connected.wait()
+        time.sleep(0.5)
+        self.assertEqual([], proxy.requests)
+
+    def test_request_that_is_given_up_is_not_sent_as_plain_text(self):
+        ours, theirs = socket.socketpair()
+        self.addCleanup(theirs.close)
+        given_up, sent, shutdown = threading.Event(), [], socket.socket.shutdown
+
+        class Connection(http.client.HTTPSConnection):
+            def connect(self):
+                self.sock = tls
+
+            def request(self, *args):
+                given_up.wait()
+                super().request(*args)
+
+        def slow(sock, how):  # the request is sent while the connection is shut down
+            given_up.set()
+            sent.append(theirs.recv(4096))
+            shutdown(sock, how)
+
+        context = ssl.create_default_context()
+        tls = context.wrap_socket(ours, server_hostname="localhost", do_handshake_on_connect=False)
+        exchange = lockkeeper._Exchange(Connection("localhost", context=context))
+        with unittest.mock.patch("socket.socket.shutdown", slow), self.assertRaises(TimeoutError):
+            exchange.answer(1, "POST", "/v1/locks/team/key/acquire", "{}", {"Authorization": "Bearer secret"})
+        exchange._done.wait()
+        self.assertEqual(b"\x16", sent[0][:1], "a TLS handshake")
+        self.assertNotIn(b"secret", b"".join(sent))
+
+    def test_hold_is_released_although_bearer_function_of_renewal_does_not_return(self):
+        renewing, returned = threading.Event(), threading.Event()
+        self.addCleanup(returned.set)
+
+        def bearer():
+            if "renews" in threading.current_thread().name:
+                renewing.set()
+                returned.wait()
+            return "token"
+
+        hold = lockkeeper.Client(URL, ttl=STEADY, bearer=bearer).lock("team", self.key)
+        renewing.wait()
+        with unittest.mock.patch("lockkeeper._RELEASE_TIMEOUT", 2):
+            hold.release()
+        self.other.lock("team", self.key, wait=0).release()
+
+    def test_hold_is_released_although_no_thread_can_be_started(self):
+        client = lockkeeper.Client(URL)
+        hold = client.lock("team", self.key)
+        with unittest.mock.patch("threading.Thread.start", side_effect=RuntimeError("can't start new thread")):
+            hold.release()
+            with self.assertRaises(RuntimeError):
+                client.lock("team", self.key, wait=0)
+        self.other.lock("team", self.key, wait=0).release()
+
     def test_unreachable_hold_ends_before_another_client_is_granted(self):
         proxy = self.proxy(nothing)
         hold = lockkeeper.Client(proxy.url, ttl=SHORT).lock("team", self.key)
@@ -166,12 +287,53 @@ class Locks(unittest.TestCase):
 
     def test_holder_of_revoked_hold_learns_why(self):
         hold = lockkeeper.Client(URL, ttl=STEADY).lock("team", self.key)
-        body = json.dumps({"fencingToken": str(hold.token), "reason": "stuck"})
-        status, answer = post("/v1/locks/team/" + lockkeeper._escape(self.key) + "/force-release", body)
-        self.assertEqual(200, status, answer)
+        self.force_release(hold, "safe")
         self.assertTrue(hold.wait(60))
         with self.assertRaisesRegex(lockkeeper.Lost, "LOCK_REVOKED.*stuck"):
             hold.check()
+        with self.assertRaises(lockkeeper.Lost):
+            hold.release()
+
+    def test_loss_is_reported_although_first_replica_refuses_connection_of_release(self):
+        proxy = self.proxy(nothing)
+        hold = lockkeeper.Client(proxy.url + "," + URL).lock("team", self.key)
+        self.force_release(hold, "now")
+        with self.other.lock("team", self.key, wait=0):
+            proxy.close()
+            with self.assertRaisesRegex(lockkeeper.Lost, "LOCK_EXPIRED"):
+                hold.release()
+
+    def test_release_that_is_rejected_is_no_loss(self):
+        proxy = self.proxy(nothing)
+        hold = lockkeeper.Client(proxy.url).lock("team", self.key)
+        proxy.fault = lambda _: "reject"
+        with unittest.mock.patch("lockkeeper._RELEASE_TIMEOUT", 1), self.assertRaises(lockkeeper.Unavailable):
+            hold.release()
+        with self.assertRaises(lockkeeper.Locked):
+            self.other.lock("team", self.key, wait=0)
+
+    def test_release_that_is_rejected_is_repeated_at_next_replica(self):
+        proxy = self.proxy(nothing)
+        hold = lockkeeper.Client(proxy.url + "," + URL).lock("team", self.key)
+        proxy.fault = lambda _: "reject"
+        hold.release()
+        self.other.lock("team", self.key, wait=0).release()
+
+    def test_loss_is_reported_although_first_replica_rejects_release(self):
+        proxy = self.proxy(nothing)
+        hold = lockkeeper.Client(proxy.url + "," + URL).lock("team", self.key)
+        self.force_release(hold, "now")
+        proxy.fault = lambda _: "reject"
+        with self.other.lock("team", self.key, wait=0), self.assertRaisesRegex(lockkeeper.Lost, "LOCK_EXPIRED"):
+            hold.release()
+
+    def test_wall_clock_that_is_set_ends_hold_early_never_late(self):
+        hold, now = lockkeeper.Client(URL, ttl=STEADY).lock("team", self.key), time.time
+        with unittest.mock.patch("lockkeeper.time.time", lambda: now() - 60):
+            self.assertLess(hold.remaining(), STEADY)
+            self.assertTrue(hold.valid())
+        with unittest.mock.patch("lockkeeper.time.time", lambda: now() + 60):
+            self.assertFalse(hold.valid())
         with self.assertRaises(lockkeeper.Lost):
             hold.release()
 
@@ -206,6 +368,22 @@ class Locks(unittest.TestCase):
         self.assertEqual(["acquire", "acquire", "release"], lost)
         self.other.lock("team", self.key, wait=0).release()
 
+    def test_acquisition_that_is_rejected_after_its_grant_was_lost_leaves_nothing(self):
+        for faults in (("lose", ""), ("reject",)), (("lose", "reject", "reject", ""),):
+            urls = ",".join(self.proxy(in_turn(*turns)).url for turns in faults)
+            with self.assertRaises(lockkeeper.Problem) as rejected:
+                lockkeeper.Client(urls).lock("team", self.key)
+            self.assertEqual(401, rejected.exception.status)
+            self.other.lock("team", self.key, wait=0).release()
+
+    def test_error_says_that_lease_may_be_left(self):
+        client = lockkeeper.Client(self.proxy(in_turn("lose", "reject")).url)
+        with unittest.mock.patch("lockkeeper._RELEASE_TIMEOUT", 1):
+            with self.assertRaisesRegex(lockkeeper.Unavailable, "a lease may be left until its TTL has passed"):
+                client.lock("team", self.key)
+        with self.assertRaises(lockkeeper.Locked):
+            self.other.lock("team", self.key, wait=0)
+
     def test_next_replica_is_tried(self):
         with lockkeeper.Client("http://127.0.0.1:1," + URL).lock("team", self.key, wait=0) as hold:
             self.assertTrue(hold.valid())
@@ -222,9 +400,18 @@ class Locks(unittest.TestCase):
         with self.assertRaises(lockkeeper.Problem) as refused:
             self.other.lock("b@d", self.key)
         self.assertEqual("INVALID_REQUEST", refused.exception.code)
-        for urls, ttl in (("locks", 30), ("ftp://locks", 30), (URL, 0.5)):
-            with self.assertRaises(ValueError):
+        for urls, ttl in (("locks", 30), ("ftp://locks", 30), ("http://127.0.0.1:80x", 30), ("http://locks/a b", 30), (URL, 0.5)):
+            with self.assertRaisesRegex(ValueError, "new client: "):
                 lockkeeper.Client(urls, ttl=ttl)
+
+    def test_token_with_line_break_at_its_end_is_presented_without_it(self):
+        proxy = self.proxy(nothing)
+        lockkeeper.Client(proxy.url, bearer="token\n").lock("team", self.key, wait=0).release()
+        self.assertEqual(["Bearer token"] * 2, proxy.authorizations)
+
+    def test_token_that_no_header_can_have_is_an_error(self):
+        with self.assertRaises(ValueError):
+            lockkeeper.Client(URL, bearer="to\nken").lock("team", self.key)
 
     def test_leader_leads_until_it_resigns(self):
         with self.other.campaign("team", self.key, "10.0.0.1:80") as term:
