@@ -108,7 +108,7 @@ func (c *connection) nodesLike(ctx context.Context, typed string) ([]string, err
 	var paths []string
 	for _, name := range children {
 		path := folder + name
-		if strings.HasPrefix(path, typed) && !isContender(name) && isOneWord(name) && client.Path(path) != "/zookeeper" {
+		if strings.HasPrefix(path, typed) && !isContender(name) && isLiteral(name) && client.Path(path) != "/zookeeper" {
 			paths = append(paths, path)
 		}
 	}
@@ -131,14 +131,17 @@ func (s *serviceAccess) keysLike(ctx context.Context, c *connection, typed strin
 		if err != nil {
 			return nil, err
 		}
-		if isOneWord(status.Key) {
+		if isLiteral(status.Key) {
 			names = append(names, namespace+"/"+status.Key)
 		}
 	}
 	return names, nil
 }
 
-// isOneWord reports whether a name, which any program can have given, is one word in a shell and does not control a terminal.
-func isOneWord(name string) bool {
-	return !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) })
+// isLiteral reports whether a name, which any program can have given, has only characters that no shell interprets. The script of
+// Bash evaluates the line to complete, so that a name that it completed before would be executed.
+func isLiteral(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-:@%+,=/", r)
+	})
 }

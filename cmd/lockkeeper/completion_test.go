@@ -63,10 +63,26 @@ func TestPathsOfNodesAreCompleted(t *testing.T) {
 	require.Equal(t, cobra.ShellCompDirectiveNoFileComp, directive, "a limit is no path")
 }
 
+// The script of Bash evaluates the line, with what it completed before.
+func TestNamesThatShellsInterpretAreNotCompleted(t *testing.T) {
+	ensemble := startServers(t, nil)
+	for _, name := range []string{
+		"`x`a", "$(x)", "a$b", "a;b", "a|b", "a&b", "a>b", "a<b", "a'b", `a"b`, `a\b`, "a*", "a?", "a[b]", "a{b}", "~a", "!a", "#a", "a^b", "(a)",
+		"two words", "plain", "Größe-1.2_x:y@z%+,=",
+	} {
+		require.NoError(t, ensemble.Create("/locks/"+name, nil))
+	}
+	offered, _ := completions(t, ensemble, "ls", "/locks/")
+	require.Equal(t, []string{"/locks/Größe-1.2_x:y@z%+,=", "/locks/plain"}, offered)
+}
+
 func TestKeysOfServiceAreCompleted(t *testing.T) {
 	ensemble := startServers(t, nil)
 	locks := startService(t)
-	hold, err := serviceClient(t, locks).Lock(t.Context(), "team", "orders")
+	service := serviceClient(t, locks)
+	hold, err := service.Lock(t.Context(), "team", "orders")
+	require.NoError(t, err)
+	interpreted, err := service.Lock(t.Context(), "team", "$(orders)")
 	require.NoError(t, err)
 	for typed, want := range map[string]string{"team/": "team/orders", "team/or": "team/orders", "team/x": "", "te": ""} {
 		offered, directive := completions(t, ensemble, "show", "--url", locks, typed)
@@ -74,6 +90,7 @@ func TestKeysOfServiceAreCompleted(t *testing.T) {
 		require.Equal(t, cobra.ShellCompDirectiveNoFileComp, directive, typed)
 	}
 	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, interpreted.Unlock(t.Context()))
 }
 
 func TestFilesAreCompletedOnlyWhereOneIsExpected(t *testing.T) {

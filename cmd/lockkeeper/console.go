@@ -18,9 +18,8 @@ type console struct {
 	out, err io.Writer
 }
 
-// run executes commands until ctx ends. The end of the input does not end it. Its error
-// comes from a write to out.
-func (c *console) run(ctx context.Context, in io.Reader) error {
+// run executes commands until ctx ends. Neither the end of the input nor a failed write to out ends it: clients use the servers.
+func (c *console) run(ctx context.Context, in io.Reader) {
 	failBackgroundReads()
 	commands := readLines(ctx, in)
 	for {
@@ -34,11 +33,11 @@ func (c *console) run(ctx context.Context, in io.Reader) error {
 				logError(c.err, "dev: read standard input: %v: serving without commands until an interrupt", line.err)
 			default:
 				if err := c.do(strings.TrimSpace(line.text)); err != nil {
-					return err
+					logError(c.err, "dev: write the answer: %v", err)
 				}
 			}
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }
@@ -50,7 +49,7 @@ servers   the servers, by id, counted from 1
 help      this list, and the faults:
 `
 
-// do executes a command. It reports a bad command to c.err.
+// do executes a command. It reports a bad command to c.err. Its error is from the write of the answer.
 func (c *console) do(command string) error {
 	answer := ""
 	switch command {

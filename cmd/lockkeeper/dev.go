@@ -125,6 +125,7 @@ func isLoopback(host string) bool {
 
 // runDev executes the dev command.
 func runDev(ctx context.Context, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) error {
+	outliveReaders()
 	opts := &zktest.Options{
 		Addr:    args.listen,
 		Servers: args.servers,
@@ -153,10 +154,10 @@ func runDev(ctx context.Context, args *devArguments, stdin io.Reader, stdout, st
 	case err != nil:
 	case args.lab:
 		config := lab.Config{Ensemble: ensemble, Timeout: labTicks * args.tick, Listen: args.labListen}
-		rest := func(ctx context.Context) error { return serve(ctx, ensemble, args, stdin, stdout, stderr) }
+		rest := func(ctx context.Context) { serve(ctx, ensemble, args, stdin, stdout, stderr) }
 		err = serveLab(ctx, laboratory, config, rest, stdout, stderr)
 	default:
-		err = serve(ctx, ensemble, args, stdin, stdout, stderr)
+		serve(ctx, ensemble, args, stdin, stdout, stderr)
 	}
 	return errors.Join(err, ensemble.Close())
 }
@@ -172,13 +173,13 @@ func announce(ensemble *zktest.Ensemble, args *devArguments, stdin io.Reader, st
 // interactive reports whether commands are read from stdin.
 func (a *devArguments) interactive(stdin io.Reader) bool { return a.faults || isTerminal(stdin) }
 
-// serve executes commands from standard input until ctx ends. Its error is from a write to stdout.
-func serve(ctx context.Context, ensemble *zktest.Ensemble, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) error {
+// serve executes commands from standard input until ctx ends.
+func serve(ctx context.Context, ensemble *zktest.Ensemble, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) {
 	if !args.interactive(stdin) {
 		<-ctx.Done()
-		return nil
+		return
 	}
-	return (&console{ensemble: ensemble, out: stdout, err: stderr}).run(ctx, stdin)
+	(&console{ensemble: ensemble, out: stdout, err: stderr}).run(ctx, stdin)
 }
 
 // warning returns what every user of dev must know.

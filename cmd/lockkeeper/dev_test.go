@@ -31,6 +31,7 @@ type devServer struct {
 	line    string // the first that it has printed
 	servers []string
 	stdin   *io.PipeWriter
+	answers *io.PipeReader // that stdout reads
 	stdout  *bufio.Reader
 	stderr  *syncBuffer
 	stop    context.CancelFunc
@@ -44,7 +45,7 @@ func startDev(t *testing.T, args ...string) *devServer {
 	stdin, commands := io.Pipe()
 	answers, stdout := io.Pipe()
 	p := &devServer{
-		t: t, stdin: commands, stdout: bufio.NewReader(answers), stderr: &syncBuffer{},
+		t: t, stdin: commands, answers: answers, stdout: bufio.NewReader(answers), stderr: &syncBuffer{},
 		stop: stop, status: make(chan int, 1),
 	}
 	go func() {
@@ -233,6 +234,18 @@ func TestDevContinuesAfterReadErrorOnStandardInput(t *testing.T) {
 	require.NoError(t, p.stdin.CloseWithError(syscall.EIO)) // as from a terminal of another process group
 	require.Eventually(t, func() bool {
 		return strings.Contains(p.stderr.String(), "dev: read standard input: input/output error: serving without commands")
+	}, time.Minute, 10*time.Millisecond)
+	require.NotNil(t, p.connect())
+	require.Equal(t, statusOK, p.end())
+}
+
+func TestDevContinuesAfterTheReadersOfItsAnswersHaveGone(t *testing.T) {
+	t.Parallel()
+	p := startDev(t, "--faults")
+	require.NoError(t, p.answers.CloseWithError(syscall.EPIPE))
+	p.command("help")
+	require.Eventually(t, func() bool {
+		return strings.Contains(p.stderr.String(), "dev: write the answer: broken pipe")
 	}, time.Minute, 10*time.Millisecond)
 	require.NotNil(t, p.connect())
 	require.Equal(t, statusOK, p.end())

@@ -20,11 +20,11 @@ const (
 )
 
 // serveLab serves a lock service and the laboratory's page at an address, until ctx ends. rest is what dev does beside. The end of
-// one of them ends the others.
-func serveLab(ctx context.Context, l *lab.Lab, c lab.Config, rest func(context.Context) error, stdout, stderr io.Writer) error {
+// the service or of the page ends the others.
+func serveLab(ctx context.Context, l *lab.Lab, c lab.Config, rest func(context.Context), stdout, stderr io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	failures := make(chan error, 3)
+	failures := make(chan error, 2)
 	part := func(f func() error) {
 		running.Go(func() {
 			defer stop()
@@ -45,7 +45,7 @@ func serveLab(ctx context.Context, l *lab.Lab, c lab.Config, rest func(context.C
 			_, _ = fmt.Fprintf(stdout, "# laboratory: %s\n# lock service: %s/\n", page, c.Service)
 		}
 		part(func() error { return l.Run(ctx, c) })
-		part(func() error { return rest(ctx) })
+		running.Go(func() { rest(ctx) })
 	case <-ctx.Done():
 	}
 	running.Wait()

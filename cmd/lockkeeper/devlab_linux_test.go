@@ -3,10 +3,13 @@
 package main
 
 import (
+	"bufio"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +20,33 @@ import (
 func runs(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+func TestDevLabServesPageAfterTheReadersOfItsOutputHaveGone(t *testing.T) {
+	t.Parallel()
+	free, err := net.Listen("tcp", "127.0.0.2:0") // on this address, nothing else takes the port
+	require.NoError(t, err)
+	page := "http://" + free.Addr().String() + "/"
+	require.NoError(t, free.Close())
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	p := newCommand(t, "dev", "--listen", "127.0.0.1:0", "--lab", "--lab-listen", free.Addr().String())
+	p.cmd.Stdout, p.cmd.Stderr = writer, writer
+	p.start()
+	require.NoError(t, writer.Close())
+	lines := bufio.NewReader(reader)
+	for named := false; !named; { // after the warning
+		row, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		named = strings.HasPrefix(row, "export LOCKKEEPER_SERVERS=")
+	}
+	require.NoError(t, reader.Close())
+	require.Eventually(t, func() bool {
+		res, err := http.Get(page)
+		return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
+	}, 30*time.Second, 5*time.Millisecond)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, statusOK, p.status())
 }
 
 // An interrupt lets it end its contenders. Nothing lets a killed laboratory do so.

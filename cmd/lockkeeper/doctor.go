@@ -145,7 +145,7 @@ func (d *diagnosis) print(out io.Writer) error {
 		text += "note: " + n + "\n"
 	}
 	for _, f := range d.Findings {
-		text += fmt.Sprintf("%s %s: %s: %s\n", f.Operation, printable(f.Object), f.Cause, f.Remedy)
+		text += fmt.Sprintf("%s %s: %s: %s\n", f.Operation, printablePath(f.Object), f.Cause, f.Remedy)
 	}
 	switch len(d.Findings) {
 	case 0:

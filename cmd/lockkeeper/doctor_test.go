@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +96,15 @@ func TestDoctorFindsProblemsOfQueues(t *testing.T) {
 	status, d = examineJSON(t, ensemble, "/leased")
 	require.Equal(t, statusOK, status)
 	require.Equal(t, 1, d.Queues)
+}
+
+func TestDoctorNamesWholePathOfNodeToDelete(t *testing.T) {
+	ensemble := startServers(t, nil)
+	node := "/services/payments/locks/ledger/" + strings.Repeat("b", 51) + "x-lock-0000000007"
+	require.NoError(t, ensemble.Create(node, nil))
+	status, stdout, stderr := runInProcess(t, ensemble, "doctor")
+	require.Equal(t, statusFailed, status, stderr)
+	require.Contains(t, stdout, "\ncheck session "+node+": the contender belongs to no session")
 }
 
 func TestDoctorFindsContenderWhoseSessionDoesNotExist(t *testing.T) {

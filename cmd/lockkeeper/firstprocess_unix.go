@@ -38,7 +38,7 @@ func runFirst(cmd *exec.Cmd, signals <-chan os.Signal) (status int, err error) {
 		case e := <-ended:
 			return e.status, e.err
 		case received := <-signals:
-			group(cmd.Process.Pid).send(received)
+			_ = group(cmd.Process.Pid).send(received) // no hold depends on it
 		}
 	}
 }

@@ -65,6 +65,7 @@ func (a *guardArguments) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	outliveReaders()
 	dial := new(net.Dialer).DialContext
 	if encryption != nil {
 		dial = (&tls.Dialer{Config: encryption}).DialContext

@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -142,6 +143,29 @@ func TestSidecarClosesTheSessionOfKilledProcess(t *testing.T) {
 	require.NoError(t, sidecar.cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, statusOK, sidecar.status())
 	require.NoFileExists(t, socket)
+}
+
+func TestSidecarServesAfterTheReaderOfItsReportsHasGone(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	socket := filepath.Join(t.TempDir(), "guard")
+	sidecar := newCommand(t, "guard", "--socket", socket)
+	sidecar.cmd.Stderr = writer
+	sidecar.start()
+	require.NoError(t, writer.Close())
+	var conn net.Conn
+	require.Eventually(t, func() bool {
+		conn, err = new(net.Dialer).DialContext(t.Context(), "unix", socket)
+		return err == nil
+	}, time.Minute, time.Millisecond)
+	_, err = io.WriteString(conn, "no greeting\n")
+	require.NoError(t, err)
+	_, _ = io.Copy(io.Discard, conn) // until it is refused, which is reported; the connection can be reset
+	require.NoError(t, conn.Close())
+	require.NoError(t, sidecar.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, statusOK, sidecar.status())
 }
 
 // The role inherits the environment of the guardian, other than the variable that has the test binary run main.

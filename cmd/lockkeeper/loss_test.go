@@ -5,8 +5,12 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -16,6 +20,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/child"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -95,6 +101,65 @@ func TestClosedStandardErrorPreventsNoSignal(t *testing.T) {
 	expireAll(t, ensemble)
 	require.Equal(t, statusLost, p.status())
 	requireGone(t, p.stdout.String())
+}
+
+// rootRole becomes a process of root, with a set-user-ID program, and ends with its standard input.
+var rootRole = child.New("root", func(struct{}) error {
+	if err := syscall.Setuid(0); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+})
+
+func TestSignalThatCommandCannotGetIsReported(t *testing.T) {
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		need.Lacking(t, "only root of Linux can install a set-user-ID program that runs as root")
+	}
+	t.Parallel()
+	role := rootRole.Command(t.Context(), struct{}{})
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) // so that other users can execute the programs in it
+	lockkeeper, asRoot := filepath.Join(dir, "lockkeeper"), filepath.Join(dir, "root")
+	for program, mode := range map[string]string{lockkeeper: "0755", asRoot: "4755"} {
+		output, err := exec.CommandContext(t.Context(), "install", "-m", mode, role.Path, program).CombinedOutput()
+		require.NoError(t, err, "%s", output)
+	}
+	unprivileged := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	role.Path, role.SysProcAttr = asRoot, unprivileged
+	if output, err := role.CombinedOutput(); err != nil {
+		need.Lacking(t, "set-user-ID programs of other users do not run as root in %s: %v: %s", dir, err, output)
+	}
+
+	for name, c := range map[string]struct {
+		command []string
+		refused []int // signals
+		status  int
+	}{
+		"no process gets it":  {[]string{"env", "-u", mainVariable, asRoot}, []int{15, 9}, 0},
+		"its child gets none": {[]string{"env", "-u", mainVariable, "sh", "-c", `"$0"; exit`, asRoot}, []int{9}, statusSignalled + 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ensemble := startServers(t, nil)
+			p := newProcess(t, ensemble, append([]string{"run", "--lock", "/ledger", "--"}, c.command...)...)
+			p.cmd.Path, p.cmd.SysProcAttr = lockkeeper, unprivileged
+			p.cmd.Env = append(role.Env, p.cmd.Env...)
+			stdin, err := p.cmd.StdinPipe()
+			require.NoError(t, err)
+			p.start()
+			p.awaitOutput("ready")
+			expireAll(t, ensemble)
+			for _, n := range c.refused {
+				report := fmt.Sprintf(`(?m)^lockkeeper: run: send signal %d to process group \d+: operation not permitted: its processes continue without the hold$`, n)
+				require.Eventually(t, func() bool { return regexp.MustCompile(report).MatchString(p.stderr.String()) }, time.Minute, 5*time.Millisecond, report)
+			}
+			require.NoError(t, stdin.Close())
+			require.Equal(t, statusLost, p.status())
+			require.Equal(t, len(c.refused), strings.Count(p.stderr.String(), "operation not permitted"), "once for each signal")
+			require.Contains(t, p.stderr.String(), fmt.Sprintf("the command ended with status %d", c.status))
+		})
+	}
 }
 
 func TestCommandIsEndedWhenOperatorDeletesNode(t *testing.T) {

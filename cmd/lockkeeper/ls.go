@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -55,11 +56,12 @@ NAMESPACE/ and the beginning of a key, which may be empty.`,
 			if err != nil {
 				return err
 			}
-			rows, err := conn.rows(cmd.Context(), client, w.queues())
+			rows, unread, err := conn.rows(cmd.Context(), client, w.queues())
 			if err != nil {
 				return err
 			}
-			return errors.Join(append(w.unlisted, printRows(cmd.OutOrStdout(), rows, asJSON))...)
+			printed := printRows(cmd.OutOrStdout(), rows, asJSON)
+			return errors.Join(append(append(w.unlisted, unread...), printed)...)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
@@ -76,8 +78,9 @@ type listRow struct {
 	Waiters int        `json:"waiters"`
 }
 
-// rows reads the holder of each queue. It omits queues that are empty by then.
-func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []listed) ([]listRow, error) {
+// rows reads the holder of each queue. It omits queues that are empty by then, and those that it cannot read, for which it returns
+// unread. If no server answers, or ctx ends, err is set.
+func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []listed) (rows []listRow, unread []error, err error) {
 	type result struct {
 		row listRow
 		err error
@@ -87,24 +90,30 @@ func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []
 		return result{row, err}
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rows := make([]listRow, 0, len(queues))
+	rows = make([]listRow, 0, len(queues))
 	for _, r := range results {
 		switch {
+		case r.err == nil:
+			rows = append(rows, r.row)
 		case errors.Is(r.err, queue.ErrEmpty):
-			continue
-		case r.err != nil:
-			return nil, r.err
+		case unanswered(r.err):
+			return nil, nil, r.err
+		default:
+			unread = append(unread, r.err)
 		}
-		rows = append(rows, r.row)
 	}
-	return rows, nil
+	return rows, unread, nil
 }
 
 // row reads the holder of a queue, and all contenders only if some can hold beside others: then their number differs from the number of the
 // waiters.
 func (c *connection) row(ctx context.Context, client *recipes.Client, l listed) (listRow, error) {
+	if l.path == "/" {
+		err := fmt.Errorf("its child %q has the name of a contender, and no lock has the path \"/\"", l.contenders[0])
+		return listRow{}, &recipes.Error{Op: "read", Path: client.Path(l.path), Err: err}
+	}
 	q, err := queue.New(client, l.path, nil)
 	if err != nil {
 		return listRow{}, err
@@ -133,7 +142,7 @@ func printRows(out io.Writer, rows []listRow, asJSON bool) error {
 	cells := [][]string{{"PATH", "HOLDER", "WAITERS", "SINCE", "TOKEN", "KIND"}}
 	for _, r := range rows {
 		cells = append(cells, []string{
-			printable(r.Path), r.Holder.owner(), strconv.Itoa(r.Waiters), r.Holder.since(), r.Holder.Token.String(), r.Holder.Kind,
+			printablePath(r.Path), r.Holder.owner(), strconv.Itoa(r.Waiters), r.Holder.since(), r.Holder.Token.String(), r.Holder.Kind,
 		})
 	}
 	return printTable(out, cells)

@@ -132,6 +132,33 @@ func TestLsListsWhatItMayAndReportsTheRest(t *testing.T) {
 	require.Equal(t, "lockkeeper: ls: list /secret: zk: not authenticated\n", stderr)
 }
 
+func TestLsListsTheOtherQueuesIfSomeCannotBeRead(t *testing.T) {
+	ensemble := startServers(t, nil)
+	client := clientOf(t, ensemble, "a")
+	take(t, client, "/ledger")
+	require.NoError(t, ensemble.Create("/secret", nil))
+	_, err := client.Conn().Create("/secret/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.DigestACL(zk.PermAll, "user", "password"))
+	require.NoError(t, err)
+	require.NoError(t, ensemble.Create("/clock-1700000000", nil)) // the name of a contender, at the root
+	for _, args := range [][]string{{"ls"}, {"ls", "--json"}} {
+		status, stdout, stderr := runInProcess(t, ensemble, args...)
+		require.Equal(t, statusFailed, status)
+		require.Contains(t, stdout, "/ledger")
+		require.NotContains(t, stdout, "/secret")
+		require.Equal(t, "lockkeeper: ls: read /: its child \"clock-1700000000\" has the name of a contender, and no lock has the path \"/\"\n"+
+			"read /secret/lock-0000000000: zk: not authenticated\n", stderr)
+	}
+}
+
+func TestLsPrintsWholePaths(t *testing.T) {
+	ensemble := startServers(t, nil)
+	path := "/" + strings.Repeat("p", 99)
+	take(t, clientOf(t, ensemble, "a"), path)
+	status, stdout, stderr := runInProcess(t, ensemble, "ls")
+	require.Equal(t, statusOK, status, stderr)
+	require.Contains(t, stdout, "\n"+path+" ")
+}
+
 func TestShowPrintsQueueInOrder(t *testing.T) {
 	ensemble := startServers(t, nil)
 	a, b := clientOf(t, ensemble, "a"), clientOf(t, ensemble, "b")

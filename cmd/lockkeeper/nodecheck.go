@@ -73,7 +73,7 @@ func (d *diagnosis) checkOthers(q listed, w *walk) {
 		child := strings.TrimSuffix(q.path, "/") + "/" + name
 		i, known := slices.BinarySearchFunc(w.nodes, child, func(n listed, path string) int { return strings.Compare(n.path, path) })
 		if !known || w.nodes[i].stat.NumChildren == 0 {
-			foreign = append(foreign, fmt.Sprintf("%q", printable(name)))
+			foreign = append(foreign, fmt.Sprintf("%q", printablePath(name)))
 		}
 	}
 	if len(foreign) == 0 {

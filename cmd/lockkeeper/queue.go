@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -112,24 +113,27 @@ func clock(t *time.Time) string {
 // can store any data.
 func (c *contender) owner() string { return printable(c.Owner) }
 
-// printable returns text as one line that does not control a terminal: "-" if it is empty.
+// printable returns text as one line that does not control a terminal, and cuts a long one: "-" if it is empty.
 func printable(text string) string {
 	const most = 80
-	var b strings.Builder
-	for _, r := range text {
-		if b.Len() >= most {
-			b.WriteString("…")
-			break
+	line := printablePath(text)
+	for i := range line {
+		if i >= most {
+			return line[:i] + "…"
 		}
+	}
+	return cmp.Or(line, "-")
+}
+
+// printablePath returns a path, or the name of a node, as one line that does not control a terminal. It cuts none, so that people
+// can use it.
+func printablePath(path string) string {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\ufffd' {
-			r = '.'
+			return '.'
 		}
-		b.WriteRune(r)
-	}
-	if b.Len() == 0 {
-		return "-"
-	}
-	return b.String()
+		return r
+	}, path)
 }
 
 // hexID returns the id of a session as servers log it.

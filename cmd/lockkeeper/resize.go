@@ -54,7 +54,7 @@ that has no limit is refused: the first process that uses a semaphore stores one
 			if err != nil {
 				return err
 			}
-			return printText(cmd, fmt.Sprintf("%s has a limit of %d %s\n", printable(queue.Path()), limit, unit))
+			return printText(cmd, fmt.Sprintf("%s has a limit of %d %s\n", printablePath(queue.Path()), limit, unit))
 		},
 	}
 	conn.addFlags(cmd)

@@ -45,14 +45,17 @@ these variables in its environment:
 With several --lock, the first and the last have a line for each, in the order of the flags.
 The token of a hold that others share, with --shared or --permits, is a shared one.
 
-SIGINT, SIGTERM and SIGHUP are forwarded to the process group. When the command has ended,
-what remains of its process group is killed before the hold is released.
+SIGINT, SIGTERM and SIGHUP are forwarded to the process group, which continues if it is
+stopped. So are SIGTSTP and SIGCONT while the command runs: Ctrl-Z stops the command, and
+lockkeeper keeps the hold. When the command has ended, what remains of its process group is
+killed before the hold is released.
 
 If the hold is lost, the process group gets SIGTERM immediately, and SIGKILL an eighth of
 the session timeout later, before ZooKeeper can grant the lock to another client. The
 exception is a loss that the client cannot see before it has happened: an operator
 deleted the node, or this machine was paused. A process that leaves the process group is
-not killed. Only a resource that checks the token is safe in these cases.
+not killed, and neither is one of another user, as under sudo: it works on without the hold.
+Only a resource that checks the token is safe in these cases.
 
 With --guard, a second process of lockkeeper waits for the death of the first one. It then kills the
 process group, waits until all of it has ended, and closes the session: the next holder need not
@@ -120,9 +123,7 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, endSignals()...)
 	defer signal.Stop(signals)
-	// A write to a standard error that was closed must end this process neither before its
-	// command nor with another status. The command itself gets the default of SIGPIPE.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	outliveReaders() // this process must end neither before its command nor with another status
 
 	var watcher *guardian.Guard
 	if a.guarded {
@@ -153,6 +154,9 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 	if slot, ok := h.(slotHold); ok {
 		child.Env = append(child.Env, "LOCKKEEPER_SLOT="+strconv.Itoa(slot.number))
 	}
+	// Ctrl-Z at a terminal that is not the standard input would stop this process, and not the command, which would go on after the
+	// session has expired. Until now, a stop does no harm.
+	notifyStops(signals)
 	s := &supervisor{hold: h, cmd: child, signals: signals, stderr: cmd.ErrOrStderr(), guard: watcher}
 	return s.run()
 }
@@ -173,8 +177,12 @@ func (a *runArguments) connect(cmd *cobra.Command) (grantor, error) {
 // name does not take the lock.
 func (a *runArguments) child(cmd *cobra.Command) (*exec.Cmd, error) {
 	child := exec.Command(a.command[0], a.command[1:]...)
-	if child.Err != nil {
-		return nil, startError(child.Err)
+	err := child.Err
+	if err == nil {
+		_, err = exec.LookPath(a.command[0]) // Command does not look for a name with a slash
+	}
+	if err != nil {
+		return nil, startError(err)
 	}
 	child.Stdin, child.Stdout, child.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	return child, nil

@@ -142,7 +142,7 @@ func TestServersAreRequired(t *testing.T) {
 func TestRunWithoutServersExitsWithStatus69(t *testing.T) {
 	t.Setenv(serversVariable, "127.0.0.1:1")
 	var stdout, stderr syncBuffer
-	require.Equal(t, statusUnavailable, run(t.Context(), strings.Fields("run --connect-timeout 200ms --lock /a -- true"), nil, &stdout, &stderr))
+	require.Equal(t, statusUnavailable, run(t.Context(), strings.Fields("run --connect-timeout 1s --lock /a -- true"), nil, &stdout, &stderr))
 	require.Contains(t, stderr.String(), "127.0.0.1:1")
 }
 
@@ -184,12 +184,13 @@ func TestRunInterruptedWhileConnectingExitsWithStatusOfSignal(t *testing.T) {
 func TestRunOfMissingCommandTakesNoLock(t *testing.T) {
 	t.Parallel()
 	ensemble := startServers(t, nil)
+	take(t, clientOf(t, ensemble, "a"), "/ledger") // for which a command that is found would wait
 	plain := filepath.Join(t.TempDir(), "plain")
 	require.NoError(t, os.WriteFile(plain, []byte("no program"), 0o600))
 	for command, want := range map[string]int{"/missing/command": statusNotFound, "missing-command": statusNotFound, plain: statusNotExecuted} {
 		p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--", command)
-		require.Equal(t, want, p.status())
-		requireContenders(t, ensemble, "/ledger", 0)
+		require.Equal(t, want, p.status(), command)
+		requireContenders(t, ensemble, "/ledger", 1)
 	}
 }
 

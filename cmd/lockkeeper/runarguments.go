@@ -46,6 +46,10 @@ func (a *runArguments) paths() []string {
 }
 
 func (a *runArguments) check(cmd *cobra.Command) error {
+	// First, since the environment may name the service.
+	if err := a.service.check(cmd, &a.connection, a.paths()...); err != nil {
+		return err
+	}
 	switch {
 	case len(a.locks) == 0 && a.elect == "":
 		return usageErrorf("--lock or --elect is missing")
@@ -66,9 +70,6 @@ func (a *runArguments) check(cmd *cobra.Command) error {
 	}
 	if err := ownerlabel.Check(a.owner); err != nil {
 		return usageErrorf("--owner: %w", err)
-	}
-	if err := a.service.check(cmd, &a.connection, a.paths()...); err != nil {
-		return err
 	}
 	if err := a.checkHold(); err != nil || a.service.url != "" {
 		return err

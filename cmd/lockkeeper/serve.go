@@ -85,6 +85,7 @@ trace of its caller, to an OpenTelemetry collector (http/protobuf). The other va
 
 // runServe serves until the command's context ends.
 func runServe(cmd *cobra.Command, config service.Config, stdout, stderr io.Writer) error {
+	outliveReaders()
 	config.Logger = slog.New(slog.NewJSONHandler(stderr, nil))
 	if info := buildInfo(); info != nil {
 		config.Version = cmp.Or(info.Main.Version, "unknown")

@@ -7,8 +7,11 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,6 +40,20 @@ func TestServePrintsItsAddressAndEndsWithStatus0(t *testing.T) {
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, http.StatusOK, res.StatusCode)
 	require.Equal(t, statusOK, stop())
+}
+
+func TestServeServesAfterTheReaderOfItsOutputHasGone(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	p := newCommand(t, "serve", "--dev", "--listen", "127.0.0.1:0")
+	p.cmd.Stdout = writer
+	p.start()
+	require.NoError(t, writer.Close())
+	require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), `"msg":"serving"`) }, 30*time.Second, 5*time.Millisecond, p.stderr)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, statusOK, p.status())
 }
 
 func TestServeRefusesCallersWithoutCredentialsOutsideDevelopment(t *testing.T) {

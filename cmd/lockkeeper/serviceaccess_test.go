@@ -221,6 +221,14 @@ func TestRunUsesServiceOfEnvironmentUnlessFlagNamesServers(t *testing.T) {
 	status, printed = path(connectString(ensemble), "--lock", "/ledger")
 	require.Equal(t, statusUsage, status)
 	require.Contains(t, printed, "LOCKKEEPER_URL and LOCKKEEPER_SERVERS are both set: choose with --url or --servers")
+	for _, url := range [][]string{nil, {"--url", locks}} {
+		status, printed = path("", append(url, "--lock", "team/orders", "--guard")...)
+		require.Equal(t, statusUsage, status)
+		require.Contains(t, printed, "--guard needs --servers: a lease of the lock service has no session")
+		status, printed = path("", append(url, "--elect", "team/orders", "--hand-over-to", "b")...)
+		require.Equal(t, statusUsage, status)
+		require.Contains(t, printed, "--hand-over-to applies to --elect with --servers only")
+	}
 }
 
 // The lock is granted TTL/32 after the end of the lease: that is what a busy machine may take to send SIGKILL.

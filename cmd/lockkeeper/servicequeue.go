@@ -88,8 +88,11 @@ func (s *serviceAccess) show(cmd *cobra.Command, conn *connection, name string, 
 	if asJSON {
 		return printJSON(cmd.OutOrStdout(), row)
 	}
+	if row.Holder == nil && row.Waiters > 0 { // the first contender still waits: its caller may have died
+		return printText(cmd, fmt.Sprintf("%s is held by no client; waiters: %d\n", printablePath(row.Path), row.Waiters))
+	}
 	if row.Holder == nil {
-		return printText(cmd, printable(row.Path)+" is free\n")
+		return printText(cmd, printablePath(row.Path)+" is free\n")
 	}
 	position := "holder"
 	if row.Holder.Revoked != nil {
@@ -141,5 +144,5 @@ func (s *serviceAccess) release(cmd *cobra.Command, args *releaseArguments, name
 		outcome = "released"
 		logError(cmd.ErrOrStderr(), stillWorking)
 	}
-	return printText(cmd, fmt.Sprintf("%s %s: token %v, reason %q\n", outcome, printable(name), args.parsed, args.reason))
+	return printText(cmd, fmt.Sprintf("%s %s: token %v, reason %q\n", outcome, printablePath(name), args.parsed, args.reason))
 }

@@ -6,6 +6,9 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,6 +60,20 @@ func TestLocksOfServiceAreListedAndShown(t *testing.T) {
 	require.NoError(t, other.Unlock(t.Context()))
 }
 
+// The first contender of such a lock still waits: its caller may have died.
+func TestLockOfServiceWithWaitersAndNoHolderIsNotShownAsFree(t *testing.T) {
+	t.Parallel()
+	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"lockKey": "orders", "locked": false, "queueLength": 2}`)
+	}))
+	t.Cleanup(answers.Close)
+	status, stdout, stderr := atService(t, answers.URL, "show", "team/orders")
+	require.Equal(t, statusOK, status, stderr)
+	require.Equal(t, "team/orders is held by no client; waiters: 2\n", stdout)
+	_, stdout, _ = atService(t, answers.URL, "show", "team/orders", "--json")
+	require.JSONEq(t, `{"path": "team/orders", "holder": null, "waiters": 2}`, stdout)
+}
+
 func TestLockOfServiceIsTakenFromItsHolder(t *testing.T) {
 	t.Parallel()
 	locks := startService(t)
@@ -73,6 +90,7 @@ func TestLockOfServiceIsTakenFromItsHolder(t *testing.T) {
 	status, _, stderr := force("--token", token+"0")
 	require.Equal(t, statusFailed, status)
 	require.Contains(t, stderr, "release team/orders: HOLDER_CHANGED")
+	require.Contains(t, stderr, "the first contender has token "+token+"\n")
 
 	status, stdout, stderr := force("--token", token)
 	require.Equal(t, statusOK, status, stderr)

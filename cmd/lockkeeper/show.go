@@ -104,7 +104,7 @@ func (s *queueState) print(out io.Writer) error {
 		}
 	}
 	if s.Holder == nil {
-		_, err := fmt.Fprintf(out, "%s is free\n", printable(s.Path))
+		_, err := fmt.Fprintf(out, "%s is free\n", printablePath(s.Path))
 		return err
 	}
 	cells := [][]string{

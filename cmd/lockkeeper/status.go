@@ -69,13 +69,18 @@ var errNoServer = errors.New("no server answered in time")
 // unavailable are the errors of requests that no server answered.
 var unavailable = []error{errNoServer, zk.ErrConnectionClosed, zk.ErrSessionExpired, zk.ErrNoServer, zk.ErrClosing}
 
+// unanswered reports whether an error is that of a request that no server answered.
+func unanswered(err error) bool {
+	return slices.ContainsFunc(unavailable, func(e error) bool { return errors.Is(err, e) })
+}
+
 // report prints a command's error, and returns the exit status.
 func report(cmd *cobra.Command, err error, stderr io.Writer) int {
 	if err == nil {
 		return statusOK
 	}
 	failure := &statusError{statusFailed, err}
-	if !errors.As(err, &failure) && slices.ContainsFunc(unavailable, func(e error) bool { return errors.Is(err, e) }) {
+	if !errors.As(err, &failure) && unanswered(err) {
 		failure.status = statusUnavailable
 	}
 	if failure.err == nil {

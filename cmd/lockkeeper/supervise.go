@@ -40,7 +40,7 @@ func (s *supervisor) run() error {
 		return errors.Join(err, s.release())
 	}
 	status, err := s.await(ended)
-	s.group().end()
+	s.group().end(s.report)
 	s.killFirst(0)
 	reclaim(s.terminal)
 	if lost := s.hold.Err(); lost != nil {
@@ -110,21 +110,35 @@ func (s *supervisor) await(ended <-chan end) (status int, err error) {
 		case e := <-ended:
 			return e.status, e.err
 		case received := <-s.signals:
-			s.group().send(received)
+			s.report(s.group().forward(received))
 		case <-done:
 			done = nil
 			grace := s.hold.grace(time.Now())
-			s.group().terminate()
+			refused := s.group().terminate()
 			kill = time.After(grace)
 			// A write to standard error can block, and must not delay SIGKILL.
 			s.logging.Go(func() {
 				logError(s.stderr, "run: %v: the command gets SIGTERM, and SIGKILL in %v", s.hold.Err(), grace.Round(time.Millisecond))
 			})
+			s.report(refused)
 		case <-kill:
 			kill = nil
-			s.group().kill()
+			s.report(s.group().kill())
 		}
 	}
+}
+
+// report prints the error of a signal, nil for none, and its consequence. A write to standard error can block, and must not delay
+// SIGKILL.
+func (s *supervisor) report(err error) {
+	if err == nil {
+		return
+	}
+	consequence := "its processes continue"
+	if s.hold.Err() != nil {
+		consequence += " without the hold"
+	}
+	s.logging.Go(func() { logError(s.stderr, "run: %v: %s", err, consequence) })
 }
 
 func (s *supervisor) group() group { return group(s.cmd.Process.Pid) }

@@ -76,7 +76,7 @@ func (c *change) state() string {
 }
 
 func (c *change) print(out io.Writer) error {
-	_, err := fmt.Fprintf(out, "%s  %s  %s\n", c.Time.Format(time.DateTime), printable(c.Path), c.state())
+	_, err := fmt.Fprintf(out, "%s  %s  %s\n", c.Time.Format(time.DateTime), printablePath(c.Path), c.state())
 	return err
 }
 
