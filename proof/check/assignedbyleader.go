@@ -15,6 +15,7 @@ var AssignedByLeader = register(definition{
 })
 
 func assignedByLeader(t *timeline, found report) {
+	front := t.fronts()
 	for _, e := range t.inCommitOrder(history.Assigned) {
 		if e.Session == 0 {
 			continue
@@ -23,6 +24,8 @@ func assignedByLeader(t *timeline, found report) {
 			found("partitions were assigned by a leader whose node did not exist", e)
 		} else if !held {
 			found("partitions were assigned by a leader whose node did not exist", n.created, n.deleted, e)
+		} else if e.Zxid <= front[n] {
+			found("partitions were assigned by a candidate while another was ahead in the queue", n.created, e)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func parse(t *testing.T, text string) []history.Event {
 		switch e.Kind {
 		case history.Run:
 			e.Timeout, e.Tick, e.Grace = 4e9, 5e8, 125e6
-		case history.End, history.Quorum, history.NoQuorum:
+		case history.End, history.Quorum, history.NoQuorum, leader:
 		default:
 			e.Contender, e.Cause = words[2], history.Cause(words[3])
 			e.Path, e.Attempt = "/x", int(e.Contender[0])

@@ -16,7 +16,7 @@ import (
 func newTimeline(events []history.Event) (*timeline, []Finding) {
 	b := builder{
 		timeline: &timeline{
-			events: events, byAttempt: map[int]*hold{}, writes: map[string][]write{}, attempts: map[int]*hold{}, unanswered: map[int]history.Event{},
+			events: events, byAttempt: map[int]*hold{}, writes: map[string][]write{}, attempts: map[int]*hold{}, together: map[int][]*hold{}, unanswered: map[int]history.Event{},
 			crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, rivals: map[string][]*hold{}, marked: map[history.ID]*node{}, byZxid: map[history.ID][]*node{}, cleared: map[string]int{},
 			children: map[string][]*node{}, contenders: map[string][]*node{}, groups: map[string]bool{}, doubles: map[string]bool{},
 			pauses: map[string][]interval{}, partitions: map[string][]interval{}, slow: map[string][]interval{}, closed: map[history.ID]history.Instant{}, expiring: map[history.ID]history.Instant{}, opened: map[history.ID]string{}, sessions: map[history.ID]string{},
@@ -38,7 +38,7 @@ func newTimeline(events []history.Event) (*timeline, []Finding) {
 		}
 	}
 	b.addNodes()
-	slices.SortFunc(b.unserved, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
+	b.addLeaders()
 	b.connect()
 	return b.timeline, b.findings
 }
@@ -103,6 +103,9 @@ func (b *builder) checkAttempt(e history.Event) {
 func (b *builder) addRequest(e history.Event) {
 	b.set(&b.attempts[e.Attempt].asked, e, e)
 	b.unanswered[e.Attempt] = e
+	if e.Together != 0 {
+		b.together[e.Together] = append(b.together[e.Together], b.attempts[e.Attempt])
+	}
 }
 
 func (b *builder) addFailure(e history.Event) {
@@ -169,12 +172,7 @@ func (b *builder) addQuorum(e history.Event) {
 // addNodes applies creations, renewals, downgrades and deletions of nodes in the ensemble's commit order.
 func (b *builder) addNodes() {
 	active := map[string]*node{}
-	var leader history.ID
 	for _, e := range b.inCommitOrder(history.Created, history.Renewed, history.Downgraded, history.Deleted) {
-		if epoch := e.Zxid >> 32; epoch != leader {
-			leader = epoch
-			b.unserved = append(b.unserved, interval{from: e.At, to: e.At})
-		}
 		b.statesHeld = b.statesHeld || e.Held
 		n := active[e.Node]
 		switch {
@@ -200,6 +198,35 @@ func (b *builder) addNodes() {
 			n.downgraded = e
 		}
 	}
+}
+
+// addLeaders finds new leaders: each has its own epoch, which is the upper half of the zxids. The leader begins to serve at the end of a time
+// without a quorum between the last transaction of an epoch and the first one of the next or, if there is no such time, at the latter. Within
+// one epoch, a time without a quorum shows no new leader: the observer of the quorum was not scheduled, or its writes were slow.
+func (b *builder) addLeaders() {
+	var committed []history.Event
+	for _, e := range b.events {
+		if e.Zxid != 0 && e.Contender == "" {
+			committed = append(committed, e)
+		}
+	}
+	sortByZxid(committed)
+	for i := 1; i < len(committed); i++ {
+		last, first := committed[i-1], committed[i]
+		if last.Zxid>>32 == first.Zxid>>32 {
+			continue
+		}
+		found := len(b.leaders)
+		for _, u := range b.unserved {
+			if u.from < first.At && u.to > last.At {
+				b.leaders = append(b.leaders, u)
+			}
+		}
+		if len(b.leaders) == found {
+			b.leaders = append(b.leaders, interval{from: first.At, to: first.At})
+		}
+	}
+	slices.SortFunc(b.leaders, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 }
 
 // connect completes the holds.

@@ -48,6 +48,24 @@ func (h *hold) pauseAt(at, grace history.Instant) (_ interval, paused bool) {
 	return p, p.to == never || at <= p.to+grace
 }
 
+// scheduledFor returns the instant at which the hold's contender had been scheduled for a time since an instant, never if it did not wake
+// again. It can be paused again immediately.
+func (h *hold) scheduledFor(since, time history.Instant) history.Instant {
+	for _, p := range h.pauses {
+		if p.to <= since {
+			continue
+		}
+		awake := max(0, p.from-since)
+		if awake >= time {
+			break
+		}
+		if time, since = time-awake, p.to; since == never {
+			return never
+		}
+	}
+	return since + time
+}
+
 // resource returns what the grants exclude each other from: the path, or one number of its slots. The tokens of a resource rise.
 func (h *hold) resource() string {
 	if h.granted.Number != "" {

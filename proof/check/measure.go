@@ -53,6 +53,9 @@ type Numbers struct {
 	// Leases says what became of the grants that were leases. Their holders are callers of the lock service.
 	Leases Leases `json:"leases,omitzero"`
 
+	// Overlaps counts grants that overlap with another contender in ZooKeeper's commit order: those with findings of FirstInQueue or
+	// LivingNode.
+	Overlaps int `json:"overlaps"`
 	// FallingTokens counts grants whose token is not greater than the token of the path's previous grant: the findings of
 	// RisingTokens.
 	FallingTokens int `json:"falling_tokens"`
@@ -84,8 +87,9 @@ func (m *Margin) take(t history.Instant, line int) {
 	m.Of++
 }
 
-// Measure returns the numbers of a history. It measures a history that is not well formed as far as possible.
-func Measure(events []history.Event) Numbers {
+// Measure returns the numbers of a history. A finding of a rule in without is no overlap. It measures a history that is not well formed as far as
+// possible.
+func Measure(events []history.Event, without ...Rule) Numbers {
 	n := Numbers{
 		Failures: map[string]int{}, Ends: map[history.Cause]int{}, Unavailable: map[string]history.Instant{}, StaleWriters: map[Reason]int{},
 	}
@@ -110,13 +114,29 @@ func Measure(events []history.Event) Numbers {
 	for _, h := range t.holds {
 		n.hold(t, h)
 	}
-	for attempt := range t.staleWriters() {
-		n.StaleWriters[t.reasonOf(attempt)]++
+	for _, w := range t.staleWriters() {
+		n.StaleWriters[t.reasonOf(w)]++
 	}
+	n.Overlaps = t.overlaps(without)
 	n.FallingTokens = len(t.findings(RisingTokens))
 	n.NodesLeft = len(t.findings(NothingLeft))
 	n.availability(t)
 	return n
+}
+
+// overlaps returns the number of grants that break FirstInQueue or LivingNode, unless the rule is in without. A grant has a finding for each
+// contender ahead of it.
+func (t *timeline) overlaps(without []Rule) int {
+	grants := map[int]bool{} // by attempt
+	for _, rule := range []Rule{FirstInQueue, LivingNode} {
+		if slices.Contains(without, rule) {
+			continue
+		}
+		for _, f := range t.findings(rule) {
+			grants[f.Events[0].Attempt] = true
+		}
+	}
+	return len(grants)
 }
 
 // hold adds the numbers of one hold.

@@ -209,6 +209,57 @@ func TestStaleWriteOfHolderThatIsKilledAfterwardsIsFound(t *testing.T) {
 	require.Equal(t, map[check.Reason]int{check.Unexcused: 1}, check.Measure(events).StaleWriters)
 }
 
+// B was granted the path before A, with a newer token, as a library can whose tokens are not the order of its grants.
+func TestStaleWriterCountsAsNotifiedOnlyIfItWasBeforeItWrote(t *testing.T) {
+	for lines, want := range map[string]check.Reason{
+		"4s wrote A\n5s releasing A\n5s notified A released":     check.Unexcused,
+		"3.5s notified A expired\n4s wrote A":                    check.NotifiedAndWrote,
+		"3.5s releasing A\n4s wrote A\n4.5s notified A released": check.NotifiedAndWrote,
+		"3.5s releasing A\n4s wrote A\n4.5s notified A deadline": check.NotifiedAndWrote,
+		"3.5s crashed A\n4s wrote A":                             check.NotifiedAndWrote,
+	} {
+		events := parse(t, "0s run\n0s asked A\n0s asked B\n1s granted B\n2s granted A\n2.5s wrote B\n"+lines+"\n9s releasing B\n9s notified B released\n10s end")
+		for i := range events {
+			if e := &events[i]; e.Kind == history.Wrote {
+				e.Accepted, e.Token = true, map[string]history.ID{"A": 1e9, "B": 2e9}[e.Contender]
+			}
+		}
+		require.Equal(t, map[check.Reason]int{want: 1}, check.Measure(events).StaleWriters, lines)
+	}
+}
+
+// A records its grant after B, whose token is newer, and writes before it is notified.
+func TestStaleWriterHasTheReasonForWhichBareRegisterExcusesIt(t *testing.T) {
+	const pause = "0.5s paused A\n4.9s woke A\n"
+	for _, c := range []struct {
+		lines string
+		cause history.Cause // of the deletion of A's node
+		want  check.Reason
+	}{
+		{pause, history.ByTimeout, check.Paused},
+		{"", history.ByOperator, check.ByOperator},
+		{"", history.ByTimeout, check.Unexcused},
+	} {
+		events := parse(t, "0s run\n0s asked A\n0s asked B\n"+c.lines+"4.6s granted B\n4.7s wrote B\n4.9s granted A\n4.95s wrote A\n"+
+			"5s notified A deadline\n9s releasing B\n9s notified B released\n10s end")
+		for i := range events {
+			if e := &events[i]; e.Kind == history.Wrote || e.Kind == history.Granted {
+				e.Accepted, e.Token = e.Kind == history.Wrote, map[string]history.ID{"A": 1, "B": 2}[e.Contender]
+			}
+		}
+		const first, second = "/x/1-lock-0000000000", "/x/1-lock-0000000001"
+		events = inOrder(append(events,
+			history.Event{At: 1e8, Kind: history.Created, Node: first, Zxid: 1, Session: 1},
+			history.Event{At: 2e8, Kind: history.Created, Node: second, Zxid: 2, Session: 2},
+			history.Event{At: 45e8, Kind: history.Deleted, Node: first, Zxid: 3, Session: 1, Cause: c.cause},
+			history.Event{At: 91e8, Kind: history.Deleted, Node: second, Zxid: 4, Session: 2, Cause: history.ByRequest},
+		))
+		require.Equal(t, map[check.Reason]int{c.want: 1}, check.Measure(events).StaleWriters, c.want)
+		isFound := slices.Contains(check.Broken(check.History(events)), check.BareRegister)
+		require.Equal(t, c.want == check.Unexcused, isFound, c.want)
+	}
+}
+
 // A contender records its grant after an operator has deleted its node and the path has been granted again. The rule excuses
 // it, and Numbers counts only what the rule finds.
 func TestGrantThatRuleExcusesIsNoFallingToken(t *testing.T) {

@@ -35,7 +35,7 @@ var NotifiedAtAll = register(definition{
 func (h *hold) latestNotification(t *timeline, at history.Instant) history.Instant {
 	latest := max(h.granted.At, at) + max(t.run.Timeout*3/4, h.ttl()+h.slack(h.ttl())) + t.grace()
 	if until, paused := h.pausedAt(min(h.believedUntil(), latest), t.grace()); paused && until != never {
-		latest = max(latest, until+t.grace())
+		latest = max(latest, h.scheduledFor(until, t.grace()))
 	}
 	return latest
 }

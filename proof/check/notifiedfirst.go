@@ -23,7 +23,7 @@ var NotifiedFirst = register(definition{
 			return
 		}
 		text := ""
-		latest := max(h.granted.At, until) + t.grace() // where a pause excuses the holder
+		latest := h.scheduledFor(max(h.granted.At, until), t.grace()) // where a pause excuses the holder
 		switch {
 		case why == excusedPause && until != never && h.believedUntil() > latest:
 			text = fmt.Sprintf("not notified by %v; the pause excuses it until %v", latest, until)

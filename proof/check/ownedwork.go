@@ -2,11 +2,16 @@
 
 package check
 
-import "github.com/lockkeeper/lockkeeper/proof/history"
+import (
+	"fmt"
+
+	"github.com/lockkeeper/lockkeeper/proof/history"
+)
 
 // OwnedWork: the work of a partition begins when the node of its claim is the first in the queue; its contender does not release
-// the claim before the work has returned, and begins no other work for the partition before. Excused: contenders that were paused,
-// where the ensemble may have ended the claim in between.
+// the claim before the work has returned, and begins no other work for the partition before. Work whose claim the history does not show as a
+// grant returns when its context is done, so it returns within the time of NotifiedAtAll after the node is gone. Excused: contenders that were
+// paused, where the ensemble may have ended the claim in between, and a node that an operator deleted a moment before the work began.
 var OwnedWork = register(definition{
 	name:    "owned-work",
 	meaning: "the work of a partition begins under the first claim of its queue, which is released when the work has returned, and never twice in a process",
@@ -32,13 +37,25 @@ func ownedWork(t *timeline, found report) {
 					found("the work of a partition began behind another contender", ahead.created, n.created, e)
 				}
 			}
+			if n.deleted.Kind != "" && t.workOf(n, e, e).latest(t, n) < e.At-t.resolution() && !t.pausedBetween(n.deleted, e) {
+				found("the work of a partition began after the node of its claim was gone", n.created, n.deleted, e)
+			}
 		case e.Cause == history.GivenUp, e.Cause == "" && n.deleted.Cause == history.ByRequest && n.gone()+t.resolution() < e.At && !t.pausedBetween(before, e):
 			found("a partition was released before its work had returned", n.created, n.deleted, e)
+		case n.hold == nil && n.deleted.Kind != "":
+			if limit := t.workOf(n, before, e).latestNotification(t, n.gone()); e.At > limit {
+				found(fmt.Sprintf("the work of a partition had not returned by %v after the node of its claim was gone", limit), n.created, n.deleted, e)
+			}
 		}
 		if delete(running, key); e.Kind == history.Working {
 			running[key] = e
 		}
 	}
+}
+
+// workOf returns work on a claim as a hold of it, which lasts until the work returns.
+func (t *timeline) workOf(n *node, working, worked history.Event) *hold {
+	return &hold{granted: working, notified: worked, node: n, pauses: t.pauses[worked.Contender], run: t.run}
 }
 
 // pausedBetween reports whether the contender of two events was paused between them.

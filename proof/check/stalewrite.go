@@ -8,11 +8,11 @@ import "github.com/lockkeeper/lockkeeper/proof/history"
 type Reason string
 
 const (
-	// Paused: the holder was not scheduled when the path was granted again, and wrote when it was scheduled again.
+	// Paused: the holder was not scheduled when the path was granted again, or when it had to be notified, and wrote when it was scheduled again.
 	Paused Reason = "paused"
 	// ByOperator: an operator deleted the holder's node, or the next holder's.
 	ByOperator Reason = "by-hand"
-	// NotifiedAndWrote: the holder was notified in time, and had a write in flight.
+	// NotifiedAndWrote: the holder was notified in time, or released, or crashed, and had a write in flight.
 	NotifiedAndWrote Reason = "told"
 	// Unexcused: none of the above.
 	Unexcused Reason = "unexcused"
@@ -47,14 +47,15 @@ func (t *timeline) notifiedLate(h *hold) (why Reason, late bool) {
 	return "", false
 }
 
-// staleWriters returns the attempts that wrote to a register after a write with a greater token.
-func (t *timeline) staleWriters() map[int]bool {
-	stale := map[int]bool{}
+// staleWriters returns, by attempt, the first write to a register after a write with a greater token.
+func (t *timeline) staleWriters() map[int]write {
+	stale := map[int]write{}
 	for _, writes := range t.writes {
 		var newest history.ID
 		for _, w := range writes {
-			if w.wrote.Token < newest {
-				stale[w.wrote.Attempt] = true
+			first, known := stale[w.wrote.Attempt]
+			if w.wrote.Token < newest && (!known || w.wrote.Line < first.wrote.Line) {
+				stale[w.wrote.Attempt] = w
 			}
 			if !w.wrote.Shared {
 				newest = max(newest, w.wrote.Token)
@@ -64,14 +65,25 @@ func (t *timeline) staleWriters() map[int]bool {
 	return stale
 }
 
-// reasonOf returns the reason for an attempt's stale write.
-func (t *timeline) reasonOf(attempt int) Reason {
-	h := t.byAttempt[attempt]
+// reasonOf returns the reason for a stale write.
+func (t *timeline) reasonOf(w write) Reason {
+	h := t.byAttempt[w.wrote.Attempt]
 	if h == nil { // it was never granted
 		return Unexcused
 	}
 	if why, late := t.notifiedLate(h); late {
 		return why
 	}
-	return NotifiedAndWrote
+	if h.believedUntil() <= w.wrote.At || h.releasing.Kind != "" && h.releasing.At <= w.wrote.At {
+		return NotifiedAndWrote
+	}
+	// The path had been granted again before the holder recorded its own grant.
+	switch why, _ := h.excuse(); why {
+	case excusedPause:
+		return Paused
+	case excusedDeletion:
+		return ByOperator
+	case excusedCrash, notExcused:
+	}
+	return Unexcused
 }

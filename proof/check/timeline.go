@@ -29,6 +29,7 @@ type timeline struct {
 	observed  []history.Event // the events of contenders
 
 	attempts   map[int]*hold                  // all that were requested
+	together   map[int][]*hold                // requests for several locks, by their first attempts
 	unanswered map[int]history.Event          // requests
 	crashed    map[string]history.Instant     // contenders that crashed
 	byPath     map[string][]*hold             // in the order of their grants
@@ -45,7 +46,8 @@ type timeline struct {
 	slow       map[string][]interval          // networks, by contender
 	closed     map[history.ID]history.Instant // sessions, when their clients began to close them
 	expiring   map[history.ID]history.Instant // sessions, when an operator began to end them
-	unserved   []interval                     // without a quorum, and instants of new leaders, in order
+	unserved   []interval                     // without a quorum, in order
+	leaders    []interval                     // each ends when a new leader begins to serve, see addLeaders; in order
 	observes   bool                           // the history records when there is a quorum
 	opened     map[history.ID]string          // contenders by their sessions, as far as they state them themselves
 	sessions   map[history.ID]string          // contenders by their sessions, as far as grants state them

@@ -21,7 +21,7 @@ var AllOrNothing = register(definition{
 	counts:  "requests for several locks that failed, and holds of several locks that lost one",
 	judge:   allOrNothing,
 	tests: func(t *timeline) (n int) {
-		for _, members := range t.together() {
+		for _, members := range t.together {
 			if slices.ContainsFunc(members, func(h *hold) bool {
 				return h.failedAt > 0 || h.lostNode(history.ByTimeout) || h.lostNode(history.ByOperator)
 			}) {
@@ -32,24 +32,12 @@ var AllOrNothing = register(definition{
 	},
 })
 
-// together returns the attempts of each request for several locks.
-func (t *timeline) together() map[int][]*hold {
-	requests := map[int][]*hold{}
-	for _, e := range t.of(history.Asked) {
-		if e.Together != 0 {
-			requests[e.Together] = append(requests[e.Together], t.attempts[e.Attempt])
-		}
-	}
-	return requests
-}
-
 func allOrNothing(t *timeline, found report) {
-	requests := t.together()
-	if len(requests) == 0 {
+	if len(t.together) == 0 {
 		return
 	}
-	for _, first := range slices.Sorted(maps.Keys(requests)) {
-		members := requests[first]
+	for _, first := range slices.Sorted(maps.Keys(t.together)) {
+		members := t.together[first]
 		if grantedInPart(members, found) {
 			continue
 		}
@@ -57,7 +45,7 @@ func allOrNothing(t *timeline, found report) {
 			t.outlivesNode(h, members, found)
 		}
 	}
-	t.abandonedNodes(requests, found)
+	t.abandonedNodes(found)
 }
 
 // grantedInPart reports a request for several locks that was granted some of them and has failed. A contender that crashes
@@ -94,8 +82,8 @@ func (t *timeline) cleanUp() history.Instant { return 8 * t.run.Timeout }
 
 // abandonedNodes reports the nodes that failed requests for several locks have left. A node does not name its request: it can be
 // the node of any request of its contender for the path that was under way, so it must be gone when all of these have ended.
-func (t *timeline) abandonedNodes(together map[int][]*hold, found report) {
-	requests := t.requests(together)
+func (t *timeline) abandonedNodes(found report) {
+	requests := t.requests()
 	for _, n := range t.nodes {
 		if n.hold != nil || !isContender(n.created) || n.created.Lease != 0 || n.gone() < n.created.At+t.cleanUp() {
 			continue
@@ -112,9 +100,9 @@ func (t *timeline) abandonedNodes(together map[int][]*hold, found report) {
 type contenderPath struct{ contender, path string }
 
 // requests returns all requests for paths that contenders have requested together with others.
-func (t *timeline) requests(together map[int][]*hold) map[contenderPath][]*hold {
+func (t *timeline) requests() map[contenderPath][]*hold {
 	of := map[contenderPath][]*hold{}
-	for _, members := range together {
+	for _, members := range t.together {
 		for _, h := range members {
 			of[contenderPath{h.asked.Contender, h.asked.Path}] = nil
 		}

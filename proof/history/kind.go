@@ -120,6 +120,10 @@ var (
 	// Expiring is recorded before an operator ends a session: Session. Without a quorum, the session lasts until its timeout.
 	Expiring = kind("expiring", session)
 
+	// Stopped is recorded when a contender has released everything, and requests nothing any more: Contender. Its clients stay
+	// connected until after End.
+	Stopped = kind("stopped", contender)
+
 	// Paused is recorded when a contender stops being scheduled: Contender.
 	Paused = kind("paused", contender)
 	// Woke is recorded when it is scheduled again: Contender.
@@ -160,7 +164,7 @@ var (
 	// Fault is a fault that was injected into the network or the servers: Text.
 	Fault = kind("fault", text)
 	// End closes a history, when no contender has held or requested anything, and nothing has been in a contender's way, for
-	// a while. Nodes that still exist then are left behind.
+	// a while. Nodes that still exist then are left behind. Only the ends of the contenders' sessions follow.
 	End = kind("end")
 )
 
