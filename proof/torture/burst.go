@@ -101,7 +101,7 @@ func (o *operator) expire(ctx context.Context, session history.ID) error {
 	return nil
 }
 
-// expiredSessions returns the sessions of contenders that the operator ended.
+// expiredSessions returns the sessions of contenders that the operator ended, or may have.
 func (o *operator) expiredSessions() (all []history.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -159,14 +159,14 @@ func (o *ordering) add(t *txnlog.Txn) {
 			o.events = append(o.events, e)
 		case txnlog.CloseSession:
 			// A client that closes its session numbers that request; a leader that expires a session does not. The operator
-			// closes its own sessions, and those that a fault names.
+			// closes its own sessions, and those that a fault names; if that failed, the session may have timed out later.
 			cause = history.ByRequest
 			switch {
-			case slices.Contains(o.result.EndedSessions, history.ID(t.Session)):
-				cause = history.ByOperator
 			case t.Request == 0:
 				cause = history.ByTimeout
 				o.result.Expired++
+			case slices.Contains(o.result.EndedSessions, history.ID(t.Session)):
+				cause = history.ByOperator
 			}
 			e.Cause = cause
 			for _, node := range op.Paths {

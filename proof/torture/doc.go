@@ -13,7 +13,7 @@
 // Contenders are worker processes (package proof/torture/worker). They request a few paths with every operation of the library,
 // and write to registers while they hold. Each reaches the servers through its own proxies. Meanwhile the nemesis injects the
 // faults of a plan ([GeneratePlan]) and heals them. At the end each client must be granted a lock once more, and one more
-// contender must acquire each path. Once all their sessions must have ended, none of their nodes may exist, and all servers must
+// contender must acquire each path. While their clients are still connected, none of their nodes may exist, and all servers must
 // have equal nodes.
 //
 // Package proof/check checks one history (package proof/history), which has

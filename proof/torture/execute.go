@@ -17,7 +17,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/proof/torture/worker"
 )
 
-// execute injects the faults, then stops the contenders and completes the history.
+// execute injects the faults, then stops the contenders and completes the history. The contenders stay connected until End is recorded:
+// ZooKeeper deletes the nodes of a session that ends, also those that a client has left behind.
 func (r *run) execute(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -31,7 +32,7 @@ func (r *run) execute(ctx context.Context) error {
 	if r.isZooKeeper() {
 		steps = append(steps, r.clear, r.stopReplicas, r.agree, r.countUp)
 	}
-	steps = append(steps, r.end)
+	steps = append(steps, r.end, r.closeContenders)
 	if r.isZooKeeper() {
 		steps = append(steps, r.order)
 	}
@@ -56,7 +57,7 @@ func (r *run) continueAfter(ctx context.Context, step func(context.Context) erro
 	return nil
 }
 
-// stopContenders stops the contenders. Each client must be granted a lock once more before it ends; one that is not is
+// stopContenders stops the contenders, whose clients stay connected. Each client must be granted a lock once more; one that is not is
 // reported as a problem.
 func (r *run) stopContenders(ctx context.Context) error {
 	for _, c := range r.contenders {
@@ -79,6 +80,25 @@ func (r *run) end(context.Context) error {
 	}
 	r.recorder.add(history.Event{At: r.time.Now(), Kind: history.End})
 	r.clocks.read(r.time)
+	return nil
+}
+
+// afterEnd is the time from End to the end of the contenders' sessions. It is longer than the error of the instants in the servers' logs, so
+// that no node which a session's end deletes seems to be gone before.
+const afterEnd = 100 * time.Millisecond
+
+// closeContenders has the contenders close their clients and end.
+func (r *run) closeContenders(ctx context.Context) error {
+	if err := r.until(ctx, time.Duration(r.time.Now())+afterEnd); err != nil {
+		return err
+	}
+	var closing sync.WaitGroup
+	for _, c := range r.contenders {
+		if !c.probes { // it has ended by itself
+			closing.Go(func() { c.close(ctx, 2*r.opts.Timeout+20*time.Second) })
+		}
+	}
+	closing.Wait()
 	return nil
 }
 

@@ -46,6 +46,7 @@ type process struct {
 	name      string
 	cmd       *exec.Cmd
 	in        io.WriteCloser
+	stopped   chan struct{}   // closed when it has reported Stopped
 	ended     chan struct{}   // closed when it has ended and its output was read
 	lastEvent history.Instant // latest event that it reported; valid after ended
 	output    outputTail      // on its standard error
@@ -134,7 +135,9 @@ func (c *contender) start() error {
 	r := c.run
 	c.mu.Lock()
 	c.started++
-	p := &process{name: c.processName(), ended: make(chan struct{}), resumed: make(chan struct{}, 1), mayEnd: c.probes}
+	p := &process{
+		name: c.processName(), stopped: make(chan struct{}), ended: make(chan struct{}), resumed: make(chan struct{}, 1), mayEnd: c.probes,
+	}
 	if c.spoiled != nil {
 		c.noteLinks(*c.spoiled)
 	}
@@ -184,6 +187,7 @@ func (c *contender) start() error {
 func (c *contender) readEvents(p *process, out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
+	var once sync.Once // for a program that reports Stopped again
 	for lines.Scan() {
 		var e history.Event
 		err := json.Unmarshal(lines.Bytes(), &e)
@@ -203,11 +207,15 @@ func (c *contender) readEvents(p *process, out io.Reader) {
 		if e.Kind == history.Granted && e.Session != 0 {
 			p.addSession(e.Session)
 		}
-		if e.Kind == history.Woke {
+		switch e.Kind {
+		case history.Woke:
 			select {
 			case p.resumed <- struct{}{}:
 			default:
 			}
+		case history.Stopped:
+			once.Do(func() { close(p.stopped) })
+		default:
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -306,17 +314,34 @@ func (c *contender) send(command string) {
 	_, _ = fmt.Fprintln(p.in, command)
 }
 
-// stop waits until the current process has ended after worker.Stop. After the bound, stop kills it and records a problem: all
-// faults are healed, so every waiter should have been granted its lock. When ctx ends, stop returns; cleanUp ends the process.
+// stop waits until the current process has stopped after worker.Stop, or has ended. After the bound, stop kills it and records a
+// problem: all faults are healed, so every waiter should have been granted its lock. When ctx ends, stop returns; cleanUp ends the
+// process.
 func (c *contender) stop(ctx context.Context, bound time.Duration) {
 	p := c.current()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-p.stopped:
+	case <-p.ended:
+	case <-ctx.Done():
+	case <-timer.C:
+		c.run.problemf("stop %s: it has not stopped after %v: %s", p.name, bound, c.run.recorder.outstanding(p.name))
+		c.kill()
+	}
+}
+
+// close has the current process close its clients, and waits until it has ended, as stop does.
+func (c *contender) close(ctx context.Context, bound time.Duration) {
+	p := c.current()
+	c.send(worker.Close)
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
 	select {
 	case <-p.ended:
 	case <-ctx.Done():
 	case <-timer.C:
-		c.run.problemf("stop %s: it has not ended after %v: %s", p.name, bound, c.run.recorder.outstanding(p.name))
+		c.run.problemf("close %s: it has not ended after %v", p.name, bound)
 		c.kill()
 	}
 }

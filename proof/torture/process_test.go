@@ -159,6 +159,48 @@ func TestContenderThatStopsOnRequestIsNoProblem(t *testing.T) {
 	require.Contains(t, c.run.result.Problems[0], "exit status 66")
 }
 
+// stopping is a script that reports Stopped after Stop, and that it closes a session after Close.
+const stopping = `read word; echo '{"at":"1ms","kind":"stopped","contender":"c1.1"}'
+read word; echo '{"at":"2ms","kind":"closing","contender":"c1.1","session":"0x1"}'`
+
+func TestStoppedContenderLivesUntilItIsClosed(t *testing.T) {
+	c := scripted(t, stopping)
+	c.send(worker.Stop)
+	c.stop(t.Context(), time.Minute)
+	select {
+	case <-c.current().ended:
+		t.Fatal("it has ended")
+	case <-time.After(50 * time.Millisecond):
+	}
+	c.close(t.Context(), time.Minute)
+	<-c.current().ended
+	require.Empty(t, c.run.result.Problems)
+	require.Empty(t, crashes(&c.run.recorder))
+}
+
+func TestContenderThatDoesNotCloseIsReported(t *testing.T) {
+	c := scripted(t, stopping+"; exec sleep 60")
+	c.send(worker.Stop)
+	c.stop(t.Context(), time.Minute)
+	c.close(t.Context(), 10*time.Millisecond)
+	require.Equal(t, []string{"close c1.1: it has not ended after 10ms"}, c.run.result.Problems)
+	require.Len(t, crashes(&c.run.recorder), 1, "it was killed")
+}
+
+func TestContendersCloseTheirSessionsAfterEnd(t *testing.T) {
+	s := scripted(t, `case $LOCKKEEPER_TORTURE_WORKER in *'"probe":true'*) exit;; esac; `+stopping).run
+	s.opts.Log = t.Logf
+	s.opts.Rival = &Rival{}
+	s.servers = laggingServers{}
+	require.NoError(t, s.execute(t.Context()))
+	at := func(kind history.Kind) int {
+		return slices.IndexFunc(s.recorder.events, func(e history.Event) bool { return e.Kind == kind })
+	}
+	require.GreaterOrEqual(t, at(history.Stopped), 0)
+	require.Less(t, at(history.Stopped), at(history.End))
+	require.Less(t, at(history.End), at(history.Closing))
+}
+
 func TestStarvedContenderIsReported(t *testing.T) {
 	c := scripted(t, `read word; echo '{"at":"7s","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
 	c.send(worker.Stop)
@@ -167,7 +209,7 @@ func TestStarvedContenderIsReported(t *testing.T) {
 	}
 	c.stop(t.Context(), 10*time.Millisecond)
 	require.Equal(t, []string{
-		"stop c1.1: it has not ended after 10ms: it was not granted /l after all faults were healed, requested at 7s",
+		"stop c1.1: it has not stopped after 10ms: it was not granted /l after all faults were healed, requested at 7s",
 	}, c.run.result.Problems)
 	require.Len(t, crashes(&c.run.recorder), 1, "it was killed")
 }

@@ -94,26 +94,22 @@ func (r *recorder) history() []history.Event {
 }
 
 // replaceTokens replaces the tokens of grants by the czxids of their nodes, by which the checker finds the nodes. The library
-// has no tokens: those recorded so far are instants (Spec.Tokenless).
+// has no tokens: those recorded so far are instants (Spec.Tokenless). Writes keep theirs, by which the registers decided.
 func (r *recorder) replaceTokens() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	created, tokens := map[string]history.ID{}, map[int]history.ID{}
+	created := map[string]history.ID{}
 	for _, e := range r.events {
 		if e.Kind == history.Created {
 			created[e.Node] = e.Zxid // names do not recur
 		}
 	}
-	for _, e := range r.events {
-		if e.Kind == history.Granted {
-			if tokens[e.Attempt] = created[e.Node]; tokens[e.Attempt] == 0 {
-				return fmt.Errorf("transaction logs: no server has logged the creation of %s, the node of a grant", e.Node)
-			}
-		}
-	}
 	for i, e := range r.events {
-		if token := tokens[e.Attempt]; token != 0 && e.Token != 0 {
-			r.events[i].Token = token
+		if e.Kind != history.Granted {
+			continue
+		}
+		if r.events[i].Token = created[e.Node]; r.events[i].Token == 0 {
+			return fmt.Errorf("transaction logs: no server has logged the creation of %s, the node of a grant", e.Node)
 		}
 	}
 	return nil

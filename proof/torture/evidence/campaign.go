@@ -32,7 +32,8 @@ type Part struct {
 	Code     string          `json:"code"`
 	Started  time.Time       `json:"started"`
 	Seed     int             `json:"seed"`               // of the torture, or of the first plan
-	Plans    int             `json:"plans,omitempty"`    // of the simulation; 0 for the torture
+	Seeds    int             `json:"seeds,omitempty"`    // of the simulation: for how many it was to draw plans
+	Plans    int             `json:"plans,omitempty"`    // of the simulation that ran; 0 for the torture
 	On       string          `json:"on,omitempty"`       // the servers of the torture, with their version
 	Lasted   history.Instant `json:"lasted"`             // simulated or real
 	Faults   int             `json:"faults"`             // injected
@@ -98,7 +99,7 @@ const firstSeed = 1_000_001
 func (c *Campaign) NextSeed() (next int) {
 	next = firstSeed
 	for _, p := range c.Parts {
-		next = max(next, p.Seed+max(p.Plans, 1))
+		next = max(next, p.Seed+max(p.Seeds, 1))
 	}
 	return next
 }

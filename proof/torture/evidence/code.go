@@ -62,6 +62,9 @@ func (r *Runs) Locate(dir string) error {
 		for i := range commits {
 			if has(run, i) {
 				run.Code = fmt.Sprintf("%d commits ago", i)
+				if i == 1 {
+					run.Code = "1 commit ago"
+				}
 				return
 			}
 		}

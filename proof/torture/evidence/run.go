@@ -96,8 +96,12 @@ func (r Run) Lost() (n int) {
 	return n
 }
 
-// Overlaps returns the number of overlaps in ZooKeeper's commit order.
+// Overlaps returns the number of overlaps in ZooKeeper's commit order. Older documents do not have it, but findings, of which there are
+// none if it is 0.
 func (r Run) Overlaps() (n int) {
+	if r.Numbers.Overlaps > 0 {
+		return r.Numbers.Overlaps
+	}
 	for _, f := range r.Findings {
 		if f.Rule == check.FirstInQueue || f.Rule == check.LivingNode {
 			n++
@@ -142,6 +146,19 @@ func (r Run) Deleted() int { return r.Numbers.StaleWriters[check.ByOperator] }
 
 // Notified returns how many did although they had been notified in time.
 func (r Run) Notified() int { return r.Numbers.StaleWriters[check.NotifiedAndWrote] }
+
+// StaleWriters returns how many holders sent stale writes, by the reason, as text. It states no reasons if the checker of the run found
+// other stale writers than the registers.
+func (r Run) StaleWriters() string {
+	n, found := r.Numbers.StaleWriters, 0
+	for _, writers := range n {
+		found += writers
+	}
+	if found != r.Writes.Writers {
+		return fmt.Sprintf("– (registers: %d, checker: %d)", r.Writes.Writers, found)
+	}
+	return fmt.Sprintf("%d, %d, %d, %d", r.Stopped(), r.Deleted(), r.Notified(), n[check.Unexcused])
+}
 
 // Broken returns the rules that the run broke, each once.
 func (r Run) Broken() string {

@@ -83,7 +83,7 @@ func builtGateway(ctx context.Context) (string, error) {
 	defer func() { _ = os.RemoveAll(own) }()
 	build := exec.CommandContext(ctx, "go", "install", gateway+"@"+gatewayVersion)
 	build.Dir = own // outside every module
-	build.Env = append(os.Environ(), "GOBIN="+own, "GOFLAGS=", "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "GOBIN="+own, "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("versitygw is %w (go install %s@%s: %w)\n%s", ErrNotInstalled, gateway, gatewayVersion, err, out)
 	}

@@ -28,17 +28,22 @@ func Rejudge(r *Result) {
 // judged is the prefix of problems that Rejudge finds again: they are in the history, but are not findings of the checker.
 const judged = "judged: "
 
+// Unreported returns the problem that Judge records for the findings of a rule that it does not report in full.
+func Unreported(findings int, rule check.Rule) string {
+	return fmt.Sprintf("%s%d more findings of %s", judged, findings, rule)
+}
+
 // Judge checks the history and sets the findings, the promises and the verdict.
 func (r *Result) Judge() {
 	problemf := func(format string, args ...any) { r.Problems = append(r.Problems, judged+fmt.Sprintf(format, args...)) }
-	r.Numbers = check.Measure(r.History)
-	collapseHolds(r.Numbers.Unavailable)
-	collapseHolds(r.Numbers.Unexcused)
 	r.Unchecked = r.unchecked()
 	var without []check.Rule
 	for _, u := range r.Unchecked {
 		without = append(without, u.Rule)
 	}
+	r.Numbers = check.Measure(r.History, without...)
+	collapseHolds(r.Numbers.Unavailable)
+	collapseHolds(r.Numbers.Unexcused)
 	total := map[check.Rule]int{}
 	r.FirstFinding = 0
 	for _, f := range r.find(without) {
@@ -52,7 +57,7 @@ func (r *Result) Judge() {
 	}
 	for _, rule := range slices.Sorted(maps.Keys(total)) {
 		if more := total[rule] - maxReported; more > 0 {
-			problemf("%d more findings of %s", more, rule)
+			r.Problems = append(r.Problems, Unreported(more, rule))
 		}
 	}
 	if r.Own() {

@@ -125,6 +125,83 @@ func TestEachProblemChangesTheVerdict(t *testing.T) {
 	}
 }
 
+// Two contenders stay ahead in the queue: each grant has two findings, of which the document has a few.
+func TestEachGrantThatOverlapsIsCountedOnce(t *testing.T) {
+	const path, grants = "/torture/overlapping", 30
+	r := good(t)
+	end := r.History[len(r.History)-1].At
+	add := func(at history.Instant, e history.Event) {
+		e.At = at
+		r.History = append(r.History, e)
+	}
+	created := func(n int) history.Event {
+		return history.Event{Kind: history.Created, Node: fmt.Sprintf("%s/1-lock-%010d", path, n), Session: 5, Zxid: history.ID(1<<42 + n)}
+	}
+	deleted := func(n int) history.Event {
+		e := created(n)
+		e.Kind, e.Zxid, e.Cause = history.Deleted, e.Zxid+1<<20, history.ByRequest
+		return e
+	}
+	for n := range 2 {
+		add(end-1000, created(n))
+		add(end-1, deleted(n))
+	}
+	for n := 2; n < 2+grants; n++ {
+		at := end - 900 + history.Instant(10*n)
+		by := func(kind history.Kind) history.Event {
+			return history.Event{Kind: kind, Contender: "c9.2", Attempt: 9100 + n, Path: path}
+		}
+		granted, notified := by(history.Granted), by(history.Notified)
+		granted.Token, notified.Cause = created(n).Zxid, history.GivenUp
+		add(at, by(history.Asked))
+		add(at+1, created(n))
+		add(at+2, granted)
+		add(at+3, by(history.Releasing))
+		add(at+4, notified)
+		add(at+5, deleted(n))
+	}
+	r.History = history.InOrder(r.History)
+	Rejudge(r)
+	require.Equal(t, grants, r.Numbers.Overlaps)
+	require.Equal(t, Broken, r.Verdict)
+	for _, f := range r.Findings {
+		require.Equal(t, check.FirstInQueue, f.Rule, f.Text)
+	}
+	require.Len(t, r.Findings, maxReported)
+	require.Equal(t, []string{Unreported(2*grants-maxReported, check.FirstInQueue)}, r.Problems)
+}
+
+// A library that proves no session is granted a lock after its node is gone. It does not promise that this never happens.
+func TestGrantThatBreaksAnUncheckedRuleIsNoOverlap(t *testing.T) {
+	const path = "/torture/granted-late"
+	node := history.Event{Node: path + "/1-lock-0000000000", Session: 5, Zxid: 1 << 42}
+	for notifiedBy, overlaps := range map[string]int{"": 1, "a timer": 0} {
+		r := good(t)
+		r.NotifiedBy = notifiedBy
+		end := r.History[len(r.History)-1].At
+		add := func(before time.Duration, kind history.Kind, e history.Event) {
+			e.At, e.Kind = end-history.Instant(before), kind
+			if kind != history.Created && kind != history.Deleted {
+				e.Contender, e.Attempt, e.Path = "c9.2", 9100, path
+			}
+			r.History = append(r.History, e)
+		}
+		add(9*time.Second, history.Asked, history.Event{})
+		add(8*time.Second, history.Created, node)
+		gone := node
+		gone.Zxid, gone.Cause = gone.Zxid+1, history.ByTimeout
+		add(4*time.Second, history.Deleted, gone)
+		add(2*time.Second, history.Granted, history.Event{Token: node.Zxid})
+		add(time.Second, history.Releasing, history.Event{})
+		add(time.Second-1, history.Notified, history.Event{Cause: history.GivenUp})
+		r.History = history.InOrder(r.History)
+		Rejudge(r)
+		require.Equal(t, overlaps, r.Numbers.Overlaps, notifiedBy)
+		isFound := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Rule == check.LivingNode })
+		require.Equal(t, overlaps > 0, isFound, notifiedBy)
+	}
+}
+
 func TestFailureOfTheHarnessIsNotAVerdictOnTheLibrary(t *testing.T) {
 	r := good(t)
 	r.Failures = []string{"heal at 8s for 5s kill-server 1: it did not serve within 34s"}

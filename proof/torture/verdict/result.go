@@ -68,7 +68,7 @@ type Result struct {
 	Acquired   map[string]history.Instant `json:"had,omitempty"`     // how long after all contenders had stopped one more contender acquired each path
 
 	OperatorSessions []history.ID `json:"hands"`           // sessions of the operator that changed something; null if they were not recorded
-	EndedSessions    []history.ID `json:"ended,omitempty"` // sessions of contenders that the operator ended
+	EndedSessions    []history.ID `json:"ended,omitempty"` // sessions of contenders that the operator ended, or tried to
 
 	Unchecked    []Unchecked     `json:"unchecked,omitempty"`     // rules that were not checked
 	FirstFinding history.Instant `json:"first_finding,omitempty"` // when the first finding was complete

@@ -10,7 +10,7 @@ import (
 const (
 	Valid   = "valid"   // tested, without a finding
 	Broken  = "broken"  // with a finding
-	Unknown = "unknown" // never tested
+	Unknown = "unknown" // never tested, or not judged
 
 	// Unsound is the verdict on a run without a finding whose servers or harness failed: it says nothing about the library.
 	Unsound = "unsound"
@@ -24,7 +24,7 @@ type Promise struct {
 	Verdict string     `json:"verdict"`
 }
 
-// promises returns a verdict on each rule that was checked.
+// promises returns a verdict on each rule that was checked. A history that is not well-formed is not judged: it shows nothing.
 func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Promise {
 	skipped := map[check.Rule]bool{}
 	for _, rule := range without {
@@ -44,7 +44,7 @@ func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Prom
 		switch {
 		case found[rule] > 0:
 			p.Verdict = Broken
-		case p.Tested == 0:
+		case p.Tested == 0, found[check.WellFormed] > 0:
 			p.Verdict = Unknown
 		}
 		promises = append(promises, p)

@@ -22,6 +22,8 @@ func (p *process) readCommands(in io.Reader) {
 		switch {
 		case len(fields) == 1 && fields[0] == Stop:
 			p.stopOnce()
+		case len(fields) == 1 && fields[0] == Close:
+			p.closeOnce()
 		case len(fields) == 3 && fields[0] == Avoid:
 			if d, err := time.ParseDuration(fields[2]); err == nil {
 				p.mu.Lock()

@@ -42,7 +42,7 @@ func TestHoldIsExtendedOnRequest(t *testing.T) {
 		clock.Sleep(300 * time.Millisecond)
 		return extended && both() && before == len(out.events(t, history.Granted))
 	}, time.Minute, time.Millisecond)
-	_, err := io.WriteString(in, Extend+" x y\n"+Stop+"\n")
+	_, err := io.WriteString(in, Extend+" x y\n"+Stop+"\n"+Close+"\n")
 	require.NoError(t, err)
 	for n := range 10_000 {
 		_, err := fmt.Fprintln(in, Extend, n, "0s")

@@ -23,7 +23,8 @@ type Library interface {
 	Reason(err error) string
 }
 
-// A Client acquires one path at a time, except the client for Spec.Waiters and Spec.Holds, which acquires many.
+// A Client acquires one path at a time, except the client for Spec.Waiters and Spec.Holds, which acquires many. If it also has a
+// method Outstanding() int, which returns how many nodes of it may exist, the worker checks that there are none at the end.
 type Client interface {
 	// Acquire acquires a path with an operation, see Supports and Spec.ReadWrite. Its error matches ErrHeld if "try" finds the path held.
 	Acquire(ctx context.Context, how, path string) (Hold, error)

@@ -21,7 +21,7 @@ type load struct {
 	ctx context.Context // of acquisitions; ends when no further operation may begin
 }
 
-// run returns when all waiters and holds have ended. The context of releases is running, not l.ctx.
+// run returns when all waiters and holds have ended. Their client stays connected. The context of releases is running, not l.ctx.
 func (l *load) run(running context.Context) {
 	first := &workloadClient{process: l.process, ctx: running, rand: rand.New(rand.NewPCG(l.spec.Seed, 1<<32))}
 	for !first.connected() {
@@ -29,7 +29,7 @@ func (l *load) run(running context.Context) {
 			return
 		}
 	}
-	defer first.close()
+	defer l.keep(first.outstanding, first.close)
 	var all sync.WaitGroup
 	start := func(n int, run func(a *workloadClient)) {
 		a := &workloadClient{

@@ -118,8 +118,7 @@ func TestLoadHoldsAllLocksUntilStopWhileWaitersContend(t *testing.T) {
 	for _, e := range out.events(t, history.Released) {
 		require.Equal(t, "/a", e.Path)
 	}
-	_, err := io.WriteString(in, Stop+"\n")
-	require.NoError(t, err)
+	stopAndClose(t, in)
 	require.NoError(t, <-over)
 	require.Len(t, out.events(t, history.Released), len(out.events(t, history.Granted)), "everything is released")
 	asked := len(out.events(t, history.Asked))
@@ -186,8 +185,7 @@ func TestCancelEndsAllWaitersOfAPath(t *testing.T) {
 		_, err := fmt.Fprintln(in, Extend, n, "0s")
 		require.NoError(t, err)
 	}
-	_, err = io.WriteString(in, Stop+"\n")
-	require.NoError(t, err)
+	stopAndClose(t, in)
 	require.NoError(t, <-over)
 }
 

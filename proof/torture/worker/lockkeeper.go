@@ -68,6 +68,9 @@ func (c *lockkeeperClient) Close() { c.client.Close() }
 // Session returns the session of the client, 0 if it has none.
 func (c *lockkeeperClient) Session() history.ID { return history.ID(c.client.SessionID()) }
 
+// Outstanding returns how many nodes of the client may exist.
+func (c *lockkeeperClient) Outstanding() int { return c.client.OutstandingNodes() }
+
 func (c *lockkeeperClient) Acquire(ctx context.Context, how, path string) (Hold, error) {
 	return kinds[how].acquire(c, ctx, path)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,11 @@ func TestWorkerExercisesEveryRecipe(t *testing.T) {
 		return !slices.ContainsFunc(slices.Collect(maps.Keys(verdict.Recipes())), func(name string) bool { return !is[name] })
 	}, 5*time.Minute, 50*time.Millisecond, "of %v", verdict.Recipes())
 	_, err := io.WriteString(in, Stop+"\n")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(out.events(t, history.Stopped)) > 0 }, 5*time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return !strings.Contains(servers.Dump(), " owner=0x") }, time.Minute, 100*time.Millisecond,
+		"while all clients are connected, no node of theirs is left")
+	_, err = io.WriteString(in, Close+"\n")
 	require.NoError(t, err)
 	require.NoError(t, <-over)
 	require.Empty(t, out.events(t, history.Note))

@@ -103,8 +103,10 @@ func (s *Spec) Exercise(root string, paths []string, withSessions int) {
 // Commands that a worker reads from its standard input.
 const (
 	// Stop makes it complete its operations, acquire a lock once more with each client, without a timeout, release everything,
-	// and end with status 0. All faults are healed by then: a client that is not granted a lock is starved.
+	// and report Stopped. All faults are healed by then: a client that is not granted a lock is starved. The clients stay connected.
 	Stop = "stop"
+	// Close makes it close its clients after that, and end with status 0. It reports each client that still has a node.
+	Close = "close"
 	// Avoid PATH DURATION makes it begin no operation on a path for that long.
 	Avoid = "avoid"
 	// Cancel PATH cancels all its waiters on a path at the same time. They fail with the error "cancelled".

@@ -25,7 +25,7 @@ type task struct {
 // tasks contains all tasks. Each file of a recipe adds its own.
 var tasks []task
 
-// runTask runs a task, if the run has it, until no further operation may begin.
+// runTask runs a task, if the run has it, until no further operation may begin. Its client stays connected.
 func (p *process) runTask(ctx context.Context, t task) {
 	if _, own := p.library.(lockkeeper); !own || !t.hasIt(&p.spec) || p.spec.Probe {
 		return
@@ -34,7 +34,7 @@ func (p *process) runTask(ctx context.Context, t task) {
 	defer cancel()
 	client, err := connect(ctx, &p.spec)
 	if err == nil {
-		defer client.Close()
+		defer p.keep(client.OutstandingNodes, func() { client.Close() })
 		err = t.run(ctx, client, &p.spec, p.reporter.report)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {

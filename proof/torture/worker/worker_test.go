@@ -27,8 +27,11 @@ type failingLibrary struct {
 	works  atomic.Bool   // Acquire succeeds
 	failed chan struct{} // signals each failure, if a test receives
 
-	broken bool         // each failure breaks the client
-	made   atomic.Int64 // clients
+	broken  bool         // each failure breaks the client
+	made    atomic.Int64 // clients
+	closed  atomic.Int64 // clients
+	left    atomic.Int64 // outstanding nodes of each client
+	deletes bool         // they are deleted in the background, once a client was asked for them
 }
 
 var errFails = errors.New("acquire: failed")
@@ -42,7 +45,14 @@ func (l *failingLibrary) Reason(err error) string { return err.Error() }
 
 type failingClient struct{ *failingLibrary }
 
-func (failingClient) Close() {}
+func (c failingClient) Close() { c.closed.Add(1) }
+func (c failingClient) Outstanding() int {
+	if c.deletes {
+		return int(c.left.Swap(0))
+	}
+	return int(c.left.Load())
+}
+
 func (c failingClient) Acquire(ctx context.Context, _, _ string) (Hold, error) {
 	if c.works.Load() {
 		return failingHold{make(chan struct{})}, nil
@@ -98,8 +108,14 @@ func (h *eventBuffer) events(t *testing.T, kind history.Kind) []history.Event {
 // startWorker starts a worker with two clients.
 func startWorker(t *testing.T, library Library, register string) (out *eventBuffer, in *io.PipeWriter, over chan error) {
 	t.Helper()
+	return startWithTimeout(t, library, register, 4*time.Second)
+}
+
+// startWithTimeout is startWorker with a session timeout.
+func startWithTimeout(t *testing.T, library Library, register string, timeout time.Duration) (out *eventBuffer, in *io.PipeWriter, over chan error) {
+	t.Helper()
 	spec, err := json.Marshal(Spec{
-		Name: "c1.1", Paths: []string{"/a", "/b"}, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began, First: 1, Clients: 2,
+		Name: "c1.1", Paths: []string{"/a", "/b"}, Timeout: history.Instant(timeout), Began: clock.Start().Began, First: 1, Clients: 2,
 		Register: register,
 	})
 	require.NoError(t, err)
@@ -108,6 +124,13 @@ func startWorker(t *testing.T, library Library, register string) (out *eventBuff
 	go func() { over <- RunWith(library, string(spec), commands, out) }()
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
 	return out, in, over
+}
+
+// stopAndClose sends the commands with which the harness ends a worker.
+func stopAndClose(t *testing.T, in io.Writer) {
+	t.Helper()
+	_, err := io.WriteString(in, Stop+"\n"+Close+"\n")
+	require.NoError(t, err)
 }
 
 func registersOf(t *testing.T) *register.Registers {
@@ -123,8 +146,7 @@ func TestEveryClientIsGrantedLockOnceMoreBeforeItEnds(t *testing.T) {
 		library := &failingLibrary{failed: make(chan struct{}), broken: broken}
 		out, in, over := startWorker(t, library, registersOf(t).Addr())
 		<-library.failed
-		_, err := io.WriteString(in, Stop+"\n")
-		require.NoError(t, err)
+		stopAndClose(t, in)
 		for range 20 {
 			select {
 			case <-library.failed:
@@ -145,13 +167,55 @@ func TestEveryClientIsGrantedLockOnceMoreBeforeItEnds(t *testing.T) {
 	}
 }
 
+func TestClientsStayConnectedUntilTheHarnessClosesThem(t *testing.T) {
+	library := &failingLibrary{}
+	library.works.Store(true)
+	out, in, over := startWorker(t, library, registersOf(t).Addr())
+	_, err := io.WriteString(in, Stop+"\n")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(out.events(t, history.Stopped)) > 0 }, time.Minute, time.Millisecond)
+	require.Len(t, out.events(t, history.Released), len(out.events(t, history.Granted)), "everything is released")
+	open := library.made.Load() - library.closed.Load()
+	clock.Sleep(50 * time.Millisecond)
+	require.Equal(t, int64(2), open)
+	require.Equal(t, open, library.made.Load()-library.closed.Load())
+	require.Empty(t, over)
+	_, err = io.WriteString(in, Close+"\n")
+	require.NoError(t, err)
+	require.NoError(t, <-over)
+	require.Equal(t, library.made.Load(), library.closed.Load())
+	require.Len(t, out.events(t, history.Stopped), 1)
+	require.Empty(t, out.events(t, history.Note))
+}
+
+func TestClientThatHasReleasedEverythingAndHasNodesIsReported(t *testing.T) {
+	for deletes, timeout := range map[bool]time.Duration{false: 200 * time.Millisecond, true: 4 * time.Second} {
+		library := &failingLibrary{deletes: deletes}
+		library.works.Store(true)
+		library.left.Store(1)
+		out, in, over := startWithTimeout(t, library, registersOf(t).Addr(), timeout)
+		stopAndClose(t, in)
+		require.NoError(t, <-over)
+		notes := out.events(t, history.Note)
+		if deletes {
+			require.Empty(t, notes)
+			continue
+		}
+		require.Len(t, notes, 2, "one for each client")
+		require.Equal(t, "a client that has released everything has 1 outstanding nodes", notes[0].Text)
+		require.Equal(t, library.made.Load(), library.closed.Load())
+	}
+}
+
 func TestContenderWithoutHarnessEndsImmediately(t *testing.T) {
 	library := &failingLibrary{failed: make(chan struct{})}
 	out, in, over := startWorker(t, library, registersOf(t).Addr())
 	<-library.failed
+	library.left.Store(1)
 	require.NoError(t, in.Close())
 	require.NoError(t, <-over)
 	require.Empty(t, out.events(t, history.Granted))
+	require.Empty(t, out.events(t, history.Note), "it looks for no node that is left")
 }
 
 func TestFailedRegisterWriteIsReportedOnce(t *testing.T) {
@@ -162,8 +226,7 @@ func TestFailedRegisterWriteIsReportedOnce(t *testing.T) {
 	library.works.Store(true)
 	out, in, over := startWorker(t, library, gone.Addr())
 	require.Eventually(t, func() bool { return len(out.events(t, history.Granted)) > 4 }, time.Minute, time.Millisecond)
-	_, err = io.WriteString(in, Stop+"\n")
-	require.NoError(t, err)
+	stopAndClose(t, in)
 	require.NoError(t, <-over)
 	notes := out.events(t, history.Note)
 	require.Len(t, notes, 1)

@@ -36,7 +36,7 @@ type workloadClient struct {
 func (a *workloadClient) loop() {
 	defer func() {
 		if a.client != nil {
-			a.close()
+			a.keep(a.outstanding, a.close)
 		}
 		_ = a.registers.Close() // no write follows
 	}()
@@ -126,6 +126,14 @@ func (a *workloadClient) reportSession() {
 			a.reporter.report(history.Event{Kind: history.Opened, Session: session})
 		}
 	}
+}
+
+// outstanding returns how many nodes of the client may exist, 0 if its library does not know.
+func (a *workloadClient) outstanding() int {
+	if with, has := a.client.(interface{ Outstanding() int }); has {
+		return with.Outstanding()
+	}
+	return 0
 }
 
 // close reports the session of the client, and closes the client.

@@ -37,7 +37,7 @@ import (
 func main() {
 	c := campaign{}
 	hours := flag.Float64("hours", 1, "how long to run")
-	flag.IntVar(&c.plans, "plans", 3000, "plans of each part of the simulation")
+	flag.IntVar(&c.plans, "plans", 3000, "seeds of each part of the simulation: a plan for each, and for some another one with a lock service")
 	flag.DurationVar(&c.length, "torture", 10*time.Minute, "length of each part of the torture")
 	images := flag.String("images", "", "server `images` for the torture, one after the other (default: what the environment says)")
 	flag.StringVar(&c.only, "only", "", "simulation or torture (default: both by turns)")
@@ -130,19 +130,19 @@ func (c *campaign) file(name string) string { return filepath.Join(c.dir, name) 
 
 // simulate runs plans from the part's seed on. The plans without a lock service have the same seeds as those with one.
 func (c *campaign) simulate(ctx context.Context, dir string, part *evidence.Part) error {
-	part.Plans = c.plans
+	part.Seeds = c.plans
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	counts := filepath.Join(dir, "counts.json")
 	cmd := exec.CommandContext(ctx, c.file("simulation.test"), "-test.timeout", "0", "-test.run", "^TestNo(Lease)?PlanBreaksPromise$",
-		"-sim.seeds", strconv.Itoa(part.Plans), "-sim.first", strconv.Itoa(part.Seed), "-sim.counts", counts)
+		"-sim.seeds", strconv.Itoa(part.Seeds), "-sim.first", strconv.Itoa(part.Seed), "-sim.counts", counts)
 	cmd.Dir = "simulation"
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir) // where it saves the histories of findings
 	out, failed := cmd.CombinedOutput()
 	var run struct {
-		Simulated                history.Instant
-		Faults, Grants, Findings int
+		Simulated                       history.Instant
+		Plans, Faults, Grants, Findings int
 	}
 	content, err := os.ReadFile(counts)
 	if err == nil {
@@ -154,7 +154,7 @@ func (c *campaign) simulate(ctx context.Context, dir string, part *evidence.Part
 	if failed != nil && run.Findings == 0 {
 		return fmt.Errorf("simulation from seed %d: %w\n%s", part.Seed, failed, out)
 	}
-	part.Lasted, part.Faults, part.Grants, part.Findings = run.Simulated, run.Faults, run.Grants, run.Findings
+	part.Plans, part.Lasted, part.Faults, part.Grants, part.Findings = run.Plans, run.Simulated, run.Faults, run.Grants, run.Findings
 	return os.WriteFile(filepath.Join(dir, "output.txt"), out, 0o644)
 }
 
