@@ -74,7 +74,7 @@ func main() {
 	}
 }
 
-// show runs two replicas until the second one leads.
+// show runs two replicas until the second one leads and the first one has ended.
 func show(ctx context.Context) (err error) {
 	ensemble, err := zktest.Run(ctx, nil) // your ZooKeeper servers
 	if err != nil {
@@ -91,7 +91,7 @@ func show(ctx context.Context) (err error) {
 	}
 	for _, f := range []func(leader *recipes.Client) error{
 		func(leader *recipes.Client) error { return ensemble.Expire(ctx, leader.SessionID()) },
-		func(*recipes.Client) error { stop(); return nil },
+		func(*recipes.Client) error { return <-errs }, // after a forced expiry, the next leader may be notified first
 	} {
 		select {
 		case leader := <-leads:
@@ -102,7 +102,11 @@ func show(ctx context.Context) (err error) {
 	}
 	stop()
 	replicas.Wait()
-	return errors.Join(err, <-errs, <-errs)
+	close(errs)
+	for exit := range errs {
+		err = errors.Join(err, exit)
+	}
+	return err
 }
 
 // replica is one process. It returns nil if its term was lost, and sends its client when it leads.

@@ -20,9 +20,8 @@ func TestEveryModuleIsVettedTestedAndLinted(t *testing.T) {
 	require.NoError(t, err)
 	// make vets and lints each of $(MODULES), which it reads from go.work. So does make tidy.
 	require.Regexp(t, `(?m)^MODULES +:= \$\(shell awk .* go\.work\)$`, string(makefile))
-	for _, loop := range []string{"go vet ./...", "golangci-lint' run ./..."} {
-		require.Regexp(t, `for m in \$\(MODULES\); do [^;]*;?.*(\\\n.*)?`+regexp.QuoteMeta(loop), string(makefile))
-	}
+	require.Contains(t, string(makefile), "\tgo vet $(patsubst %,./%/...,$(MODULES))\n")
+	require.Regexp(t, `for m in \$\(MODULES\); do [^;]*;?.*(\\\n.*)?`+regexp.QuoteMeta("golangci-lint' run ./..."), string(makefile))
 	work, err := os.ReadFile(filepath.Join(root, "go.work"))
 	require.NoError(t, err)
 	found := 0

@@ -69,7 +69,7 @@ func TestCasesRunAndTheirDocumentsHaveValues(t *testing.T) {
 		require.True(t, found)
 		require.Positive(t, v)
 		v, _ = all.median(uncontended.name, servers, ours, "requests")
-		require.GreaterOrEqual(t, v, 2.0, "by the count of the server")
+		require.Greater(t, v, 1.0, "2, by the count of the server, and heartbeats in either part of the difference")
 	}
 	v, found := all.median("waiters-10", 1, ours, inSessions+"hand-off bytes")
 	require.True(t, found)

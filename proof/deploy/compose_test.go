@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +137,19 @@ func start(t *testing.T) (first, second *container) {
 		}, 3*time.Minute, 100*time.Millisecond) // three Java processes start
 	}
 	return first, second
+}
+
+func TestReplicaInContainerHasTimeToStop(t *testing.T) {
+	content := string(read(t, "compose.yaml"))
+	_, replica, found := strings.Cut(content, "\nx-replica: &replica\n")
+	require.True(t, found)
+	replica, _, _ = strings.Cut(replica, "\n\n")
+	setting := regexp.MustCompile(`(?m)^  stop_grace_period: (.*)$`).FindStringSubmatch(replica)
+	require.NotNil(t, setting)
+	grace, err := time.ParseDuration(setting[1])
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, grace, stopBound)
+	require.Equal(t, 2, strings.Count(content, "<<: *replica"), "both replicas have the setting")
 }
 
 func TestLeaseOutlivesReplicaInContainer(t *testing.T) {

@@ -79,10 +79,14 @@ func arguments(t *testing.T, args []string, folders ...string) []string {
 	return here
 }
 
+// stopBound is the time within which a replica exits after SIGTERM, as docs/service-operation.md states.
+const stopBound = 30 * time.Second
+
 // requireServes runs the binary on an ensemble in memory, requires that it gets ready over TLS at the path of the
 // readiness probe and that it stops within the time that the deployment gives it, and returns what it wrote to standard output.
 func requireServes(t *testing.T, args []string, readyPath string, grace time.Duration) string {
 	t.Helper()
+	require.GreaterOrEqual(t, grace, stopBound)
 	r := startReplica(t, args)
 	url := r.url
 	require.True(t, strings.HasPrefix(url, "https://"), "the deployment serves TLS, not %s", url)

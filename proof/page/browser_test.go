@@ -130,6 +130,9 @@ func (b *browser) shows(selector, text string) {
 			return
 		}
 		require.True(b.t, time.Now().Before(end), "%s does not show %q but %q, in: %s", selector, text, shown, b.text("body"))
+		if at, err := b.evaluate("location.protocol"); err == nil && at == "chrome-error:" {
+			b.repeat(chromedp.Reload()) // as in visit, after a link
+		}
 	}
 }
 

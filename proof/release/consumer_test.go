@@ -105,7 +105,8 @@ func (c consumer) run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// build has the consumer require each module at v0.1.0, vets and builds it, and lists its modules.
+// build has the consumer require each module at v0.1.0, builds it, and lists its modules. It does not vet: all packages below would be
+// compiled and analysed again, as they are in another module cache.
 func (c consumer) build(t *testing.T, modules ...string) {
 	t.Helper()
 	c.run(t, "go", "mod", "init", "example.com/consumer")
@@ -113,8 +114,7 @@ func (c consumer) build(t *testing.T, modules ...string) {
 		c.run(t, "go", "get", m+"@"+version)
 	}
 	c.run(t, "go", "mod", "tidy")
-	c.run(t, "go", "vet", "./...")
-	c.run(t, "go", "test", "-run", "^$", "./...") // builds the program and its tests
+	c.run(t, "go", "test", "-vet=off", "-run", "^$", "./...") // builds the program and its tests
 	listed := c.run(t, "go", "list", "-m", "all")
 	for _, m := range modules {
 		require.Contains(t, listed, m+" "+version+"\n")

@@ -84,6 +84,29 @@ func replay(t *testing.T) {
 	}
 }
 
+func TestEachInjectedFaultIsCountedOnce(t *testing.T) {
+	if replaying() {
+		t.Skip("TestNoPlanBreaksPromise runs the plan that the flags select")
+	}
+	const idle = "servers=1 timeout=4s tick=1s sync=5 reap=1m0s paths=/a processes=2 length=10s"
+	for steps, want := range map[string]int64{
+		"": 0,
+		"; 1s c0 pause; 1s c1 hold both; 2s c0 wake; 2s c1 release":                                                     2,
+		"; 1s c0 refuse; 1s c0 cut; 2s c0 accept":                                                                       1,
+		"; 1s c0 cut-watches 1; 1s c0 cut; 2s c1 refuse-watches 1; 2s c1 cut":                                           2,
+		"; 1s c0 delay 100ms; 2s c0 delay 0s; 3s c0 crash":                                                              2,
+		"; 1s zk refuse 0; 1s zk delay 0 100ms; 1s zk lag 0 100ms; 2s zk accept 0; 2s zk delay 0 0s; 2s zk lag 0 0s":    3,
+		"; 1s zk stop 0; 2s zk start 0; 2s zk mute 0; 3s zk unmute 0; 4s zk mend 0; 4s zk hold 0 both; 5s zk release 0": 3,
+	} {
+		p, err := ParsePlan(idle + steps)
+		require.NoError(t, err)
+		before := sums.faults.Load()
+		_, wrong := inBubble(t, steps, p.Run)
+		require.Empty(t, wrong, steps)
+		require.Equal(t, want, sums.faults.Load()-before, steps)
+	}
+}
+
 func TestPlanTextParsesToSamePlan(t *testing.T) {
 	for _, draw := range []func(uint64) Plan{NewPlan, NewLeasePlan} {
 		for s := range uint64(200) {

@@ -65,6 +65,15 @@ type setup struct {
 	mu, other *lock.Mutex
 }
 
+// both returns the lock of mu and another one.
+func (s *setup) both() *lock.MultiMutex {
+	second, err := lock.New(s.client, "/m", nil)
+	require.NoError(s.t, err)
+	both, err := lock.All(s.mu, second)
+	require.NoError(s.t, err)
+	return both
+}
+
 // spans returns the spans of that name.
 func (s *setup) spans(name string) (found []tracetest.SpanStub) {
 	synctest.Wait() // hooks are called later
@@ -163,16 +172,32 @@ func TestSpanOfFailedWaitHasItsCause(t *testing.T) {
 	for _, c := range []struct {
 		cause string
 		code  codes.Code
-		call  func(ctx context.Context, mu *lock.Mutex) error
+		call  func(ctx context.Context, s *setup) error
 	}{
-		{"busy", codes.Unset, func(ctx context.Context, mu *lock.Mutex) error {
-			_, err := mu.TryLock(ctx)
+		{"busy", codes.Unset, func(ctx context.Context, s *setup) error {
+			_, err := s.mu.TryLock(ctx)
 			return err
 		}},
-		{"timeout", codes.Error, func(ctx context.Context, mu *lock.Mutex) error {
+		{"busy", codes.Unset, func(ctx context.Context, s *setup) error {
+			_, err := s.both().TryLock(ctx)
+			return err
+		}},
+		{"timeout", codes.Error, func(ctx context.Context, s *setup) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			_, err := mu.Lock(ctx)
+			_, err := s.mu.Lock(ctx)
+			return err
+		}},
+		{"timeout", codes.Error, func(ctx context.Context, s *setup) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := s.both().Lock(ctx)
+			return err
+		}},
+		{"timeout", codes.Error, func(ctx context.Context, s *setup) error {
+			ctx, cancel := context.WithTimeout(ctx, 0)
+			defer cancel()
+			_, err := s.both().TryLock(ctx)
 			return err
 		}},
 	} {
@@ -181,7 +206,7 @@ func TestSpanOfFailedWaitHasItsCause(t *testing.T) {
 			_, err := s.other.Lock(t.Context())
 			require.NoError(t, err)
 			ctx, parent := s.tracer.Start(t.Context(), "request")
-			require.Error(t, c.call(ctx, s.mu))
+			require.Error(t, c.call(ctx, s))
 			wait := s.requireSpan(t, "lockkeeper.wait", map[string]any{"lockkeeper.cause": c.cause})
 			require.Equal(t, c.code, wait.Status.Code)
 			require.Equal(t, parent.SpanContext().SpanID(), wait.Parent.SpanID())
