@@ -78,7 +78,8 @@
 //	answered (a tunnel that       abandoned T later, so that its nodes go T     is abandoned, after T if its predecessor has
 //	drops large packets)          after that                                    left; joins again in the next one
 //	session expired (reported     ErrSessionExpired, for all claims of the      joins again in the next session, at the
-//	by the server)                client                                        end
+//	by the server)                client; ErrDeleted if its node's deletion is  end
+//	                              reported first
 //	server opens another session  the same; the node lives until the timeout    the same, behind its old node if that has
 //	instead (ClickHouse Keeper)   of its session                                not expired yet
 //	own node deleted or written   ErrDeleted with the next heartbeat that       joins again at the end, immediately, or

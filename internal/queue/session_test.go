@@ -43,6 +43,21 @@ func TestDeadConnStopsDialling(t *testing.T) {
 	})
 }
 
+// The server sends the event of the deletion before it ends the connection.
+func TestClaimOnAWatchedNodeIsDeletedWhereAnOperatorExpiresItsSession(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newOccupied(t)
+		client := s.connect(s.options())
+		time.AfterFunc(testTimeout/12, func() { s.delete(another) })
+		claim := claimed(t, client)
+		s.expire(client.SessionID())
+		synctest.Wait()
+		require.ErrorIs(t, claim.Err(), recipes.ErrDeleted)
+		again := claimed(t, client)
+		require.Greater(t, again.Token(), claim.Token())
+	})
+}
+
 func TestConnOfEndedSessionIsClosedThoughNoServerReportsTheEnd(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
