@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session/nodes"
 	"github.com/lockkeeper/lockkeeper/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -50,6 +51,33 @@ func TestReadOfAMissingNodeOnANewConnectionLeavesItsCauseToTheHeartbeat(t *testi
 		synctest.Wait()
 		require.Equal(t, 1, read.Fired())
 		require.Empty(t, ended)
+	})
+}
+
+func TestNodeThatTheSessionWritesAfterItIsReadIsNotLost(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s, _ := openTestSession(t)
+		n := contend(t, s, "/contender")
+		ended := make(reportsEnd, 1)
+		require.NoError(t, s.Nodes.Grant(n, ended, time.Now()))
+		before, err := s.readOwn(n)
+		require.NoError(t, err)
+
+		s.Nodes.BeginRewrite(n, []byte("shared"))
+		_, err = s.conn.Set(n.Path, []byte("shared"), 0)
+		require.NoError(t, err)
+		require.True(t, s.Nodes.Recognise(n, 1, []byte("shared")))
+		_, cause := s.markRead(n, before, nil)
+		require.NoError(t, cause)
+		require.Empty(t, ended)
+
+		_, err = s.conn.Set(n.Path, []byte("of an operator"), 1)
+		require.NoError(t, err)
+		after, err := s.readOwn(n)
+		require.NoError(t, err)
+		_, cause = s.markRead(n, after, nil)
+		require.ErrorIs(t, cause, sentinel.ErrDeleted)
+		require.Len(t, ended, 1)
 	})
 }
 

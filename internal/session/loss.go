@@ -38,21 +38,29 @@ func (d *deletions) MarkOverwritten(n *nodes.Node) (was bool, cause error) {
 	return d.markRead(n, c, err)
 }
 
-// readOwn reads the session's own node, in T/8 at most.
-func (d *deletions) readOwn(n *nodes.Node) (content, error) {
-	ctx, cancel := context.WithTimeout(d.ctx, d.Timeout()/8)
-	defer cancel()
-	return RetryAs(ctx, d, Holder, "read", n.Path, getting(n.Path))
+// An ownRead is what a read of the session's own node returned.
+type ownRead struct {
+	content
+	known int32 // the node's version, as far as the session knew when it sent the read
 }
 
-// markRead is MarkOverwritten after the read, which returned c, or failed.
-func (d *deletions) markRead(n *nodes.Node, c content, err error) (was bool, cause error) {
+// readOwn reads the session's own node, in T/8 at most.
+func (d *deletions) readOwn(n *nodes.Node) (ownRead, error) {
+	ctx, cancel := context.WithTimeout(d.ctx, d.Timeout()/8)
+	defer cancel()
+	known := n.Version()
+	c, err := RetryAs(ctx, d, Holder, "read", n.Path, getting(n.Path))
+	return ownRead{c, known}, err
+}
+
+// markRead is MarkOverwritten after the read, which returned c, or failed. The session may have written the node since.
+func (d *deletions) markRead(n *nodes.Node, c ownRead, err error) (was bool, cause error) {
 	cause = sentinel.ErrDeleted
 	if err == nil {
 		if !d.isOwn(c.stat) {
 			return d.markReplaced(n), cause
 		}
-		if d.Nodes.Recognise(n, c.stat.Version, c.data) {
+		if c.stat.Version == c.known || d.Nodes.Recognise(n, c.stat.Version, c.data) {
 			return false, nil
 		}
 		if revoked := d.config.Revoked(c.data); revoked != nil {

@@ -48,6 +48,7 @@ func openTestSession(t *testing.T) (*Session, *zktest.Link) {
 		Dial:    link.Dial,
 		Wrap:    func(op, path string, err error) error { return fmt.Errorf("%s %s: %w", op, path, err) },
 		Events:  noEvents{},
+		Revoked: func([]byte) error { return nil },
 		Logger:  log.New(io.Discard, "", 0),
 	})
 	require.NoError(t, err)
