@@ -68,7 +68,7 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 			data, err := protocol.Amend([]byte(s.data(claim.Path())), "revoked", &protocol.Revocation{By: "admin"})
 			require.NoError(t, err)
 			s.set(claim.Path(), string(data))
-			p.begin(func() { held(claim).Session().MarkOverwritten(held(claim).Node()) })
+			p.begin(func() { _, _ = held(claim).Session().MarkOverwritten(held(claim).Node()) })
 		}, nil, recipes.ErrRevoked},
 		"node overwritten": {func(s *ensemble, claim *recipes.Claim, p paused) {
 			s.set(claim.Path(), "theirs")
