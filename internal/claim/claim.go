@@ -113,9 +113,9 @@ func (c *Claim) lose(cause error) {
 	c.reportLoss(cause)
 }
 
-// endLost ends the claim that a server's answer shows to be lost, and returns its error. Another goroutine may have detected the loss
+// EndLost ends the claim that a server's answer shows to be lost, and returns its error. Another goroutine may have detected the loss
 // first, and be about to end the claim.
-func (c *Claim) endLost(cause error) error {
+func (c *Claim) EndLost(cause error) error {
 	if c.End(cause) {
 		c.reportLoss(cause)
 	}
@@ -237,7 +237,7 @@ func (c *Claim) Check(ctx context.Context) error {
 		return ended
 	}
 	if loss := (*session.LossError)(nil); errors.As(err, &loss) {
-		return c.endLost(loss.Cause)
+		return c.EndLost(loss.Cause)
 	}
 	return sentinel.WithCtx(ctx, err)
 }

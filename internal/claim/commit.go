@@ -87,16 +87,16 @@ func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err, over
 	switch {
 	case errors.Is(err, zk.ErrSessionExpired):
 		c.session.End(session.ErrExpired)
-		return nil, c.endLost(session.ErrExpired)
+		return nil, c.EndLost(session.ErrExpired)
 	case len(responses) == 0:
 		return nil, fail
 	}
 	switch own := responses[0].Error; {
 	case errors.Is(own, zk.ErrNoNode):
 		c.session.MarkLost(c.node)
-		return nil, c.endLost(sentinel.ErrDeleted)
+		return nil, c.EndLost(sentinel.ErrDeleted)
 	case errors.Is(own, zk.ErrBadVersion):
-		return nil, c.endLost(overwritten)
+		return nil, c.EndLost(overwritten)
 	}
 	responses = responses[1:]
 	for i, op := range ops {

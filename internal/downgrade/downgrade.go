@@ -74,8 +74,7 @@ func downgrade(ctx context.Context, c *claim.Claim, sent *bool) (done bool, err 
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		s.MarkLost(n)
-		c.End(sentinel.ErrDeleted)
-		return false, nil
+		return false, c.EndLost(sentinel.ErrDeleted)
 	case err != nil:
 		return false, err
 	}
@@ -85,7 +84,7 @@ func downgrade(ctx context.Context, c *claim.Claim, sent *bool) (done bool, err 
 		return true, nil
 	case !known:
 		if _, cause := s.MarkOverwritten(n); cause != nil {
-			c.End(cause)
+			return false, c.EndLost(cause)
 		}
 		return false, nil
 	}

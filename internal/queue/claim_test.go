@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/downgrade"
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/session"
@@ -98,19 +99,28 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 	}
 }
 
-func TestCheckOfMissingClaimNeverReturnsNil(t *testing.T) {
-	faketime.Test(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		claim := claimed(t, s.connect(s.options()))
-		time.Sleep(untilSteady)
-		p := pauseEnd(t, claim)
-		s.delete(claim.Path())
-		p.begin(func() { held(claim).Session().MarkLost(held(claim).Node()) })
-		err, after := claim.Check(t.Context()), claim.Err()
-		close(p.resume)
-		require.ErrorIs(t, err, recipes.ErrLost)
-		require.ErrorIs(t, after, recipes.ErrDeleted)
-	})
+func TestCheckAndDowngradeOfMissingClaimReportItsLossAndNeverReturnNil(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, *recipes.Claim) error{
+		"Check": func(ctx context.Context, claim *recipes.Claim) error { return claim.Check(ctx) }, "Downgrade": downgrade.Claim,
+	} {
+		faketime.Test(t, func(t *testing.T) {
+			s := newEnsemble(t)
+			opts, lost := s.options(), make(chan error, 2)
+			opts.Trace = &recipes.Trace{Lost: func(e recipes.QueueEvent) { lost <- e.Err }}
+			claim, err := newQueue(t, s.connect(opts), nil).TryAs(t.Context(), protocol.Write)
+			require.NoError(t, err)
+			time.Sleep(untilSteady)
+			p := pauseEnd(t, claim)
+			s.delete(claim.Path())
+			p.begin(func() { held(claim).Session().MarkLost(held(claim).Node()) })
+			err, after := ask(t.Context(), claim), claim.Err()
+			close(p.resume)
+			require.ErrorIs(t, err, recipes.ErrLost, name)
+			require.ErrorIs(t, after, recipes.ErrDeleted, name)
+			synctest.Wait()
+			require.Len(t, lost, 1, name)
+		})
+	}
 }
 
 // A session that is over ends its claims one by one.

@@ -63,16 +63,22 @@ func (s *Session) examine(n *nodes.Node) {
 // The heartbeat that is due now finds out why a node is missing: a server deletes the nodes of an expired session before it ends the
 // connection.
 func (s *Session) examineUnwatched() {
-	if unwatched := s.Nodes.NotWatched(); len(unwatched) <= nodes.MaxChecks {
-		// An error means that the session is over.
-		_ = s.spawn(func() {
-			_ = Each(s, unwatched, func(n *nodes.Node) {
-				if c, err := s.readOwn(n); err == nil {
-					_, _ = s.markRead(n, c, nil)
-				}
-			})
-		})
+	unwatched := s.Nodes.NotWatched()
+	if len(unwatched) > nodes.MaxChecks {
+		return
 	}
+	_, detached := s.Served()
+	examine := func(n *nodes.Node) {
+		c, err := s.readOwn(n)
+		for errors.Is(err, context.DeadlineExceeded) && !isClosed(detached) { // heartbeats would not notice another contender's node
+			c, err = s.readOwn(n)
+		}
+		if err == nil {
+			_, _ = s.markRead(n, c, nil)
+		}
+	}
+	// An error means that the session is over.
+	_ = s.spawn(func() { _ = Each(s, unwatched, examine) })
 }
 
 // setAttached records whether a server serves the session.

@@ -54,6 +54,19 @@ func TestReadOfAMissingNodeOnANewConnectionLeavesItsCauseToTheHeartbeat(t *testi
 	})
 }
 
+// No heartbeat would find the node of another contender: its version is the same.
+func TestReadOnANewConnectionIsRepeatedUntilItIsAnswered(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s, link := openTestSession(t)
+		n := contend(t, s, "/contender")
+		require.NoError(t, s.Nodes.Grant(n, make(reportsEnd, 1), time.Now()))
+		slow := link.Intercept(zktest.Rule{Op: "getData", Delay: wiretest.Timeout / 7, Times: 2})
+		s.examineUnwatched()
+		time.Sleep(wiretest.Timeout / 2)
+		require.Equal(t, 2, slow.Fired())
+	})
+}
+
 func TestNodeThatTheSessionWritesAfterItIsReadIsNotLost(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s, _ := openTestSession(t)

@@ -19,8 +19,10 @@ type deletions struct {
 	*sender
 
 	mu       sync.Mutex               // guards what follows
-	known    []*nodes.Node            // due, and no worker deletes them yet
-	unknown  map[string][]*nodes.Node // the same of those whose path is unknown, by their parents
+	held     []*nodes.Node            // due, and no worker deletes them yet; something was granted on them
+	others   []*nodes.Node            // the same of nodes on which nothing was
+	heldLast bool                     // the node that a worker took last was of held
+	unknown  map[string][]*nodes.Node // the same of others whose path is unknown, by their parents
 	searched map[string]bool          // the parents below which a worker searches
 	workers  int
 }
@@ -38,14 +40,14 @@ func (d *deletions) startDueDeletions(now time.Time) time.Duration {
 	if !d.IsServed() {
 		return timeout
 	}
-	due, wait := d.Nodes.TakeDue(now)
-	d.start(due)
+	held, others, wait := d.Nodes.TakeDue(now)
+	d.start(held, others)
 	return min(timeout, wait)
 }
 
 // start makes workers delete the nodes.
-func (d *deletions) start(due []*nodes.Node) {
-	for range d.enqueue(due) {
+func (d *deletions) start(held, others []*nodes.Node) {
+	for range d.enqueue(held, others) {
 		if d.spawn(d.work) != nil {
 			return // over: its nodes go with it
 		}
@@ -53,15 +55,16 @@ func (d *deletions) start(due []*nodes.Node) {
 }
 
 // enqueue adds the nodes to those that workers delete, and returns how many more workers are to be started.
-func (d *deletions) enqueue(due []*nodes.Node) (more int) {
-	if len(due) == 0 {
+func (d *deletions) enqueue(held, others []*nodes.Node) (more int) {
+	if len(held)+len(others) == 0 {
 		return 0
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, p := range due {
+	d.held = append(d.held, held...)
+	for _, p := range others {
 		if p.Path != "" {
-			d.known = append(d.known, p)
+			d.others = append(d.others, p)
 			continue
 		}
 		if d.unknown == nil {
@@ -69,7 +72,7 @@ func (d *deletions) enqueue(due []*nodes.Node) (more int) {
 		}
 		d.unknown[p.Parent] = append(d.unknown[p.Parent], p)
 	}
-	more = min(len(d.known)+len(d.unknown), MaxInFlight-d.workers)
+	more = min(len(d.held)+len(d.others)+len(d.unknown), MaxInFlight-d.workers)
 	d.workers += more
 	return more
 }
@@ -92,9 +95,7 @@ func (d *deletions) work() {
 func (d *deletions) next() func(context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.known) > 0 {
-		p := d.known[0]
-		d.known[0], d.known = nil, d.known[1:]
+	if p := d.takeKnown(); p != nil {
 		return func(ctx context.Context) { d.deleteKnown(ctx, p) }
 	}
 	for parent, below := range d.unknown {
@@ -103,10 +104,26 @@ func (d *deletions) next() func(context.Context) {
 		}
 		delete(d.unknown, parent)
 		d.searched[parent] = true
-		return func(ctx context.Context) { d.start(d.search(ctx, parent, below)) }
+		return func(ctx context.Context) { d.start(nil, d.search(ctx, parent, below)) }
 	}
 	d.workers--
 	return nil
+}
+
+// takeKnown takes a node whose path is known, nil if there is none. A client that held a thousand locks delays a queue in which it only
+// waited as little as the reverse. The caller holds mu.
+func (d *deletions) takeKnown() *nodes.Node {
+	from := &d.others
+	if len(d.others) == 0 || !d.heldLast && len(d.held) > 0 {
+		from = &d.held
+	}
+	if len(*from) == 0 {
+		return nil
+	}
+	d.heldLast = from == &d.held
+	p := (*from)[0]
+	(*from)[0], *from = nil, (*from)[1:]
+	return p
 }
 
 // DeleteLater schedules the deletion of a node whose deadline has passed, T/4 from now. The
@@ -132,7 +149,11 @@ func (d *deletions) deleteKnown(ctx context.Context, p *nodes.Node) {
 
 // search searches for nodes below one parent, and returns those that exist.
 func (d *deletions) search(ctx context.Context, parent string, below []*nodes.Node) (known []*nodes.Node) {
+	_, detached := d.Served()
 	paths, err := d.config.Find(ctx, parent, below)
+	if errors.Is(err, context.DeadlineExceeded) && isClosed(detached) {
+		err = errSilent
+	}
 	d.mu.Lock()
 	delete(d.searched, parent)
 	d.mu.Unlock()
@@ -305,4 +326,13 @@ func (d *deletions) postpone(p *nodes.Node, err error) {
 	}
 	d.events.Undeleted(p, err)
 	d.alarm.Ring()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -38,6 +38,42 @@ func TestNodeThatIsNotDeletedDelaysTheDeletionOfNoOther(t *testing.T) {
 	})
 }
 
+// A hold's node becomes due T/4 after its deadline, behind the nodes of a thousand waiters that have given up.
+func TestNodesOfHoldsAndOfWaitersAreDeletedByTurns(t *testing.T) {
+	node := func(path string) *nodes.Node { return &nodes.Node{Path: path} }
+	var d deletions
+	d.enqueue(nil, []*nodes.Node{node("waiter"), node("waiter"), node("waiter")})
+	d.enqueue([]*nodes.Node{node("hold"), node("hold")}, nil)
+	for _, want := range []string{"hold", "waiter", "hold", "waiter", "waiter"} {
+		require.Equal(t, want, d.takeKnown().Path)
+	}
+	require.Nil(t, d.takeKnown())
+}
+
+// On a way that large packets do not pass, each attempt costs the client its connection.
+func TestSearchDuringWhichItsConnectionEndsIsRepeatedAfterAPause(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s, _ := openTestSession(t)
+		searches := 0
+		s.config.Find = func(ctx context.Context, _ string, _ []*nodes.Node) (map[string]string, error) {
+			if searches++; searches > 1 {
+				return nil, nil // it was never created
+			}
+			s.setAttached(false)
+			s.setAttached(true)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		n := nodes.NewNode("/", 0, "n")
+		s.Nodes.Register(n)
+		s.DeleteSoon(n)
+		began := time.Now()
+		<-n.Gone()
+		require.Equal(t, 2, searches)
+		require.GreaterOrEqual(t, time.Since(began), wiretest.Timeout*4/3)
+	})
+}
+
 func TestNodeThatASearchFindsIsDeletedAlthoughAnotherCouldNotBeRead(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s, _ := openTestSession(t)

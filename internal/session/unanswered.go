@@ -16,6 +16,9 @@ const maxUnanswered = 4
 // errUnanswered reports that no connection brought an answer.
 var errUnanswered = errors.New("4 connections in turn ended in place of an answer: it may be too large for the way to the client")
 
+// errSilent reports that a search was not answered in T, in which its connection ended.
+var errSilent = errors.New("a connection ended without an answer: it may be too large for the way to the client")
+
 // atMost returns a request that fails for good once maxUnanswered connections in turn have ended while it was under way. Each
 // of these ended all other requests of the client as well.
 func atMost[R any](request func(*zk.Conn) (R, error)) func(*zk.Conn) (R, error) {

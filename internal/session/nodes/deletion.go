@@ -69,15 +69,12 @@ func (s *Set) BeginDelete(n *Node) bool {
 }
 
 // TakeDue takes the nodes that are to be deleted by now, and returns how long to wait for the next one. The caller deletes each of them, or
-// postpones it.
-//
-// Those come first that may block other contenders: alternately one on which something was granted, and one of the others, of these first those
-// below the parent with the most. A client that held a thousand locks delays a queue in which it only waited as little as the reverse.
-func (s *Set) TakeDue(now time.Time) (due []*Node, wait time.Duration) {
+// postpones it. On those of held something was granted. Of the others, those come first that may block other contenders: those below the
+// parent with the most.
+func (s *Set) TakeDue(now time.Time) (held, others []*Node, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wait = math.MaxInt64
-	var held, others []*Node
 	below := make(map[string]int) // parents
 	for n, e := range s.toDelete {
 		if left := e.notBefore.Sub(now); left > 0 {
@@ -94,16 +91,7 @@ func (s *Set) TakeDue(now time.Time) (due []*Node, wait time.Duration) {
 		}
 	}
 	slices.SortFunc(others, func(a, b *Node) int { return below[b.Parent] - below[a.Parent] })
-	return alternate(held, others), wait
-}
-
-// alternate returns the nodes of both lists, one of each in turn.
-func alternate(a, b []*Node) (nodes []*Node) {
-	for i := range max(len(a), len(b)) {
-		nodes = append(nodes, a[min(i, len(a)):min(i+1, len(a))]...)
-		nodes = append(nodes, b[min(i, len(b)):min(i+1, len(b))]...)
-	}
-	return nodes
+	return held, others, wait
 }
 
 // KeptUntil returns the instant until which nodes are kept for the work of their holders, which may have passed. It is for a session

@@ -41,8 +41,14 @@ func grantedIn(s *Set, name string, at time.Time) *Node {
 
 // due returns the nodes that are to be deleted at start.
 func due(s *Set) []*Node {
-	nodes, _ := s.TakeDue(start)
+	nodes, _ := dueAt(s, start)
 	return nodes
+}
+
+// dueAt takes the nodes that are due at that instant, and returns how long to wait for the next one.
+func dueAt(s *Set, now time.Time) ([]*Node, time.Duration) {
+	held, others, wait := s.TakeDue(now)
+	return append(held, others...), wait
 }
 
 // checked returns the nodes that a heartbeat checks some time after start.
@@ -242,7 +248,7 @@ func TestGrantsEndWithTheirSession(t *testing.T) {
 	require.True(t, was)
 	require.Nil(t, granted)
 	s.DeleteSoon(b)
-	due, _ := s.TakeDue(start.Add(-time.Millisecond))
+	due, _ := dueAt(s, start.Add(-time.Millisecond))
 	require.Empty(t, due, "its holder may still work")
 	later := start.Add(time.Second)
 	require.Len(t, s.End(sentinel.ErrClosed, false, later), 1)
