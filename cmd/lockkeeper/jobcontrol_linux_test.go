@@ -21,7 +21,7 @@ import (
 // the terminal's signals would go to this group.
 func startBackground(t *testing.T, ensemble *zktest.Ensemble) *process {
 	t.Helper()
-	p := newProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "4s", "--", "sh", "-c", "echo ready; exec sleep 600")
+	p := newProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "10s", "--", "sh", "-c", "echo ready; exec sleep 600")
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.start()
 	return p
@@ -54,7 +54,7 @@ func TestStopFromTerminalStopsTheCommandAndKeepsTheLock(t *testing.T) {
 	require.Never(t, func() bool {
 		children, err := ensemble.Children("/ledger")
 		return err != nil || len(children) != 1
-	}, 8*time.Second, 50*time.Millisecond, "the session does not expire")
+	}, 15*time.Second, 50*time.Millisecond, "the session does not expire")
 
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	requireStopped(t, p.cmd.Process.Pid, false)

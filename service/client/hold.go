@@ -135,7 +135,7 @@ func (h *Hold) renew() {
 	b := h.client.backoff(h.ttl / 16)
 	wait := h.third()
 	for sleep(h.state, wait) {
-		g := &grant{sent: time.Now()}
+		g, n := &grant{sent: time.Now()}, h.client.current.Load()
 		_, err := h.client.exchange(h.state, http.MethodPost, h.place.path("renew"), min(h.ttl/4, 5*time.Second), h.proof(h.client.ttl), g)
 		switch {
 		case err == nil:
@@ -146,7 +146,9 @@ func (h *Hold) renew() {
 			h.cancel(err)
 			return
 		default:
-			// A definite refusal of another kind does not end the lease: its cause may pass before the deadline does.
+			// A definite refusal of another kind does not end the lease: its cause may pass before the deadline does, and another
+			// replica may still know the caller.
+			h.client.current.CompareAndSwap(n, n+1)
 			h.fail(err)
 			wait = max(b.after(err), time.Millisecond)
 		}

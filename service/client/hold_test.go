@@ -65,19 +65,24 @@ func TestHoldPresentsTokenOfItsLastRenewal(t *testing.T) {
 	}
 }
 
-func TestHoldIsRenewedAtNextReplicaIfOneHangs(t *testing.T) {
+func TestHoldIsRenewedAtNextReplicaIfOneHangsOrRefusesTheCaller(t *testing.T) {
 	t.Parallel()
-	url, _ := replicas(t)()
-	p := newProxy(t, url, always(none))
-	opts := steady
-	hold, err := newClient(t, p.url+","+url, &opts).Lock(t.Context(), "team", "orders")
-	require.NoError(t, err)
-	p.set(always(hang))
-	first := hold.ValidUntil()
-	require.Eventually(t, func() bool { return time.Now().After(first) }, time.Minute, 10*time.Millisecond)
-	require.NoError(t, hold.Err())
-	require.NotEmpty(t, p.requests("renew"))
-	require.NoError(t, hold.Unlock(t.Context()))
+	for name, f := range map[string]fault{"hangs": hang, "refuses": reject} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, _ := replicas(t)()
+			p := newProxy(t, url, always(none))
+			opts := steady
+			hold, err := newClient(t, p.url+","+url, &opts).Lock(t.Context(), "team", "orders")
+			require.NoError(t, err)
+			p.set(always(f))
+			first := hold.ValidUntil()
+			require.Eventually(t, func() bool { return time.Now().After(first) }, time.Minute, 10*time.Millisecond)
+			require.NoError(t, hold.Err())
+			require.NotEmpty(t, p.requests("renew"))
+			require.NoError(t, hold.Unlock(t.Context()))
+		})
+	}
 }
 
 func TestUnreachableHoldEndsBeforeAnotherClientIsGranted(t *testing.T) {

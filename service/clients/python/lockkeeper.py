@@ -183,7 +183,10 @@ class Client:
         base = self._bases[n % len(self._bases)]
         headers = {"Content-Type": "application/json"}
         if self._bearer is not None:
-            headers["Authorization"] = "Bearer " + self._bearer().strip()
+            token = self._bearer().strip()
+            if not (token.isascii() and token.isprintable()):  # the error of http.client would have it
+                raise ValueError("the bearer token has a character that no header can have")
+            headers["Authorization"] = "Bearer " + token
         timeout = max(timeout, 0.05)
         if base.scheme == "https":
             connection = http.client.HTTPSConnection(base.hostname, base.port, timeout=timeout, context=self._context)
