@@ -105,8 +105,8 @@ test-library:
 # client-go, controller-runtime, SQLite, the clients of clouds and the browser's would take minutes to compile with the race detector,
 # with which the short torture runs the proof's own packages. Examples and promises run on zktest with it, and here on a real server without it.
 test-plain:
-	@$(STEPS) run $(NICE) $(TEST) $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
-	run $(NICE) $(ENSEMBLE) -n 1 -- $(TEST) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
+	@$(STEPS) run $(NICE) $(TEST) -timeout 40m $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
+	run $(NICE) $(ENSEMBLE) -n 1 -- $(TEST) -timeout 40m -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier ./assign; \
 	$(DONE)
 

@@ -257,7 +257,7 @@ func (t *timeline) mayBeOf(n *node, w wait, part history.Event) bool {
 	if n.hold != nil {
 		return n.hold.asked.Attempt == part.Attempt
 	}
-	return t.ownerOf(n) == part.Contender && w.from <= n.created.At && n.created.At <= w.to
+	return t.ownerOf(n) == part.Contender && w.from <= n.created.At+t.resolution() && n.created.At <= w.to+t.resolution()
 }
 
 // downs returns when a contender could not act: it was paused, partitioned or slow, or had crashed.

@@ -33,7 +33,12 @@ var NotifiedAtAll = register(definition{
 
 // latestNotification returns the instant by which the holder must be notified of what happened at an instant.
 func (h *hold) latestNotification(t *timeline, at history.Instant) history.Instant {
-	latest := max(h.granted.At, at) + max(t.run.Timeout*3/4, h.ttl()+h.slack(h.ttl())) + t.grace()
+	return h.noticedBy(t, at, max(t.run.Timeout*3/4, h.ttl()+h.slack(h.ttl())))
+}
+
+// noticedBy returns the instant by which the holder must have noticed what happened at an instant, and could be known within a time.
+func (h *hold) noticedBy(t *timeline, at, within history.Instant) history.Instant {
+	latest := max(h.granted.At, at) + within + t.grace()
 	if until, paused := h.pausedAt(min(h.believedUntil(), latest), t.grace()); paused && until != never {
 		latest = max(latest, h.scheduledFor(until, t.grace()))
 	}

@@ -121,5 +121,9 @@ func (r *Result) Own() bool { return r.NotifiedBy == "" && len(r.Without) == 0 }
 // find returns the violations of all rules that apply to the run. It checks check.SoleHolder for every library, so that all
 // are measured by the same rule; Lockkeeper promises more.
 func (r *Result) find(without []check.Rule) []check.Finding {
-	return append(check.History(r.History, without...), check.StaleBeliefs(r.History)...)
+	findings := check.History(r.History, without...)
+	if len(findings) > 0 && findings[0].Rule == check.WellFormed { // all that StaleBeliefs would find too
+		return findings
+	}
+	return append(findings, check.StaleBeliefs(r.History)...)
 }

@@ -19,6 +19,7 @@ func TestHistoryThatIsNotWellFormedShowsNothingAboutAPromise(t *testing.T) {
 	Rejudge(r)
 	require.Equal(t, Broken, r.Verdict)
 	require.Equal(t, check.WellFormed, r.Findings[0].Rule)
+	require.Len(t, r.Findings, len(check.History(r.History)), "each once")
 	require.NotEmpty(t, r.Promises)
 	for _, p := range r.Promises {
 		require.Equal(t, Unknown, p.Verdict, p.Rule)
