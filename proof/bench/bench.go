@@ -69,11 +69,12 @@ func (b *bench) progress(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.log, "bench %s: %s\n", b.step, fmt.Sprintf(format, args...))
 }
 
-// run runs cases and writes a document for each. It continues after one that fails, and returns their errors.
-func (b *bench) run(run []*benchCase) error {
+// run runs cases and writes a document for each. It continues after one that fails, and returns their errors, and those that did not
+// fail.
+func (b *bench) run(run []*benchCase) (succeeded []*benchCase, err error) {
 	trees, err := verdict.Trees()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
 	for i, c := range run {
@@ -89,13 +90,15 @@ func (b *bench) run(run []*benchCase) error {
 			if b.ctx.Err() != nil {
 				break
 			}
+		} else {
+			succeeded = append(succeeded, c)
 		}
 		d.Took = significant(time.Since(d.Started).Seconds())
 		if err := d.write(b.out); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return errors.Join(errs...)
+	return succeeded, errors.Join(errs...)
 }
 
 func (b *bench) again(name string) string {

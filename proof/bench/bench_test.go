@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,8 @@ func TestCasesRunAndTheirDocumentsHaveValues(t *testing.T) {
 			round: func(r *round) error { return r.process(processTask{Library: ours, N: 3, Kind: inSessions}) },
 		},
 	}
-	require.NoError(t, b.run(run))
+	_, err := b.run(run)
+	require.NoError(t, err)
 	all, err := readDocuments(b.out)
 	require.NoError(t, err)
 	for _, c := range run {
@@ -83,11 +85,13 @@ func TestFailedCaseIsNamedAndTheOthersRun(t *testing.T) {
 	b := tested(t)
 	broken := errors.New("broken")
 	failing := &benchCase{name: "hand-off-8", servers: []int{1}, round: func(*round) error { return broken }}
-	err := b.run([]*benchCase{failing, {name: "burst", servers: []int{1}, round: func(r *round) error {
+	succeeded, err := b.run([]*benchCase{failing, {name: "burst", servers: []int{1}, round: func(r *round) error {
 		r.add(ours, "claims", 3)
 		return nil
 	}}})
 	require.ErrorIs(t, err, broken)
+	require.Len(t, succeeded, 1, "the other one is not judged by the documents of an earlier run")
+	require.Equal(t, "burst", succeeded[0].name)
 	require.ErrorContains(t, err, "make bench RUN='^hand-off-8$' SHORT=1")
 	all, err := readDocuments(b.out)
 	require.NoError(t, err)
@@ -109,6 +113,18 @@ func TestBudgetIsMetByTheMedianAndWhereItSaysSoByEachRound(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{"rate/" + bare: "1.10 PASS", "rate/" + zkLock: "0.90 short by 0.10"}, found)
+}
+
+func TestLossInOneRoundIsOverTheBudget(t *testing.T) {
+	for name, metric := range map[string]string{"burst": "other claims lost", "idle-holds": "other claims lost", "run-loops": "loops ended"} {
+		d := &document{Case: name}
+		for _, v := range []float64{0, 500, 0} {
+			d.keep(map[valueKey]float64{{1, ours, metric}: v})
+		}
+		lost := slices.DeleteFunc(outcomes(documents{name: d}, []string{name}), func(o outcome) bool { return o.metric != metric })
+		require.Len(t, lost, 1)
+		require.Equal(t, "over by 500", lost[0].Verdict(), name)
+	}
 }
 
 func TestEachBudgetIsOfACase(t *testing.T) {

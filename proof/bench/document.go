@@ -118,6 +118,15 @@ func readDocuments(dir string) (documents, error) {
 	return all, err
 }
 
+// extreme returns the least or the greatest of the rounds, of which there is one.
+func (ds documents) extreme(name string, servers int, library, metric string, least bool) float64 {
+	rounds := ds[name].of(valueKey{servers, library, metric})
+	if least {
+		return slices.Min(rounds)
+	}
+	return slices.Max(rounds)
+}
+
 // median returns the median of the rounds, and reports whether there is one.
 func (ds documents) median(name string, servers int, library, metric string) (float64, bool) {
 	d := ds[name]

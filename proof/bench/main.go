@@ -83,15 +83,19 @@ func run(args []string) error {
 	defer stop()
 	b := newBench(ctx, *out, os.Stderr)
 	b.short, b.profile, b.root = *short, *profile, *root
-	failed := errors.Join(b.run(run), b.close())
-	missed, err := b.judge(run)
+	succeeded, failed := b.run(run)
+	failed = errors.Join(failed, b.close())
+	if len(succeeded) == 0 {
+		return failed
+	}
+	missed, err := b.judge(succeeded)
 	if missed && *strict {
 		err = errors.Join(err, errMissed)
 	}
 	return errors.Join(err, failed)
 }
 
-// judge prints the results of cases and the budgets, and reports whether one is not met.
+// judge prints the results of cases that have run, and their budgets, and reports whether one is not met.
 func (b *bench) judge(run []*benchCase) (missed bool, err error) {
 	all, err := readDocuments(b.out)
 	if err != nil {
@@ -102,9 +106,6 @@ func (b *bench) judge(run []*benchCase) (missed bool, err error) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 	for _, c := range run {
 		d := all[c.name]
-		if d == nil {
-			continue
-		}
 		ran = append(ran, c.name)
 		say("\n%s: %s\n\nlibrary\tservers\tmetric\tmedian\trounds\n", c.name, c.about)
 		for _, v := range d.Values {

@@ -71,12 +71,25 @@ func (ds documents) libraries() (measured []string) {
 func (ds documents) Libraries() []string { return ds.libraries() }
 func (ds documents) Crowds() []int       { return crowds }
 
-// Cell returns the medians of a value on each ensemble, separated by slashes.
+// Cell returns the medians of a value on each ensemble, separated by slashes. Most and Least return the greatest and the least one
+// of all rounds.
 func (ds documents) Cell(name, library, metric string) string {
+	return ds.cell(name, library, metric, func(_ int, median float64) float64 { return median })
+}
+
+func (ds documents) Most(name, library, metric string) string {
+	return ds.cell(name, library, metric, func(servers int, _ float64) float64 { return ds.extreme(name, servers, library, metric, false) })
+}
+
+func (ds documents) Least(name, library, metric string) string {
+	return ds.cell(name, library, metric, func(servers int, _ float64) float64 { return ds.extreme(name, servers, library, metric, true) })
+}
+
+func (ds documents) cell(name, library, metric string, of func(servers int, median float64) float64) string {
 	var cells []string
 	for _, servers := range []int{1, 3, 5} {
 		if v, found := ds.median(name, servers, library, metric); found {
-			cells = append(cells, show(v))
+			cells = append(cells, show(of(servers, v)))
 		}
 	}
 	if cells == nil {
