@@ -32,7 +32,17 @@ var targets = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm
 
 // artifacts builds the files of a release twice, from two clones of the commit in folders of different names, the second time with
 // an empty build cache. It keeps them in dir if both builds are equal bit by bit, and prints their checksums.
+//
+// The commit is that of the tag. If there is none yet, it is the newest one: artifacts prints that, since a binary names its commit.
 func artifacts(ctx context.Context, out io.Writer, root, version, dir string) error {
+	if err := usualSettings(ctx); err != nil {
+		return err
+	}
+	if !isTag(ctx, root, version) {
+		if _, err := fmt.Fprintf(out, "%s is no tag: the release will have other checksums than this commit\n", version); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -61,6 +71,24 @@ func artifacts(ctx context.Context, out io.Writer, root, version, dir string) er
 	return err
 }
 
+// usualSettings returns an error if the go command has settings that change what it builds, and that another party would not have.
+func usualSettings(ctx context.Context) error {
+	text, err := exec.CommandContext(ctx, "go", "env", "GOEXPERIMENT", "GOFIPS140").Output()
+	if err != nil {
+		return fmt.Errorf("release: go env: %w", err)
+	}
+	if string(text) != "\noff\n" {
+		return fmt.Errorf("release: GOEXPERIMENT and GOFIPS140 are %q: unset them", text)
+	}
+	return nil
+}
+
+// isTag reports whether the repository has the tag.
+func isTag(ctx context.Context, root, version string) bool {
+	_, err := git(ctx, root, "rev-parse", "--verify", "--quiet", "refs/tags/"+version)
+	return err == nil
+}
+
 // sums is the file with the checksums of the others.
 const sums = "SHA256SUMS"
 
@@ -80,9 +108,13 @@ func differences(a, b map[string][]byte) (names []string) {
 	return names
 }
 
-// build clones the commit of root to dir, and returns the files of a release, by name.
+// build clones the tagged commit of root to dir, or the newest one, and returns the files of a release, by name.
 func build(ctx context.Context, root, dir, version string, targets, env []string) (map[string][]byte, error) {
-	if _, err := git(ctx, root, "clone", "-q", "--no-hardlinks", ".", dir); err != nil {
+	clone := []string{"clone", "-q", "--no-hardlinks", ".", dir}
+	if isTag(ctx, root, version) {
+		clone = append(clone, "--branch", version)
+	}
+	if _, err := git(ctx, root, clone...); err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{}
@@ -94,9 +126,10 @@ func build(ctx context.Context, root, dir, version string, targets, env []string
 			program += ".exe"
 		}
 		binary := filepath.Join(dir, "bin", system+"_"+arch, program)
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-buildid= -X main.release="+version, "-o", binary, ".")
+		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-buildid= -X main.release="+version, "-o", binary, ".")
 		cmd.Dir = filepath.Join(dir, "cmd", "lockkeeper")
-		cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS="), env...)
+		// GOFLAGS replaces what the user has stored for it, which an empty one would not.
+		cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-trimpath"), env...)
 		if output, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("release: go build for %s: %w\n%s", target, err, output)
 		}

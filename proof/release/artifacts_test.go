@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
 	"io"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -24,7 +26,7 @@ func TestTwoBuildsOfTheCommitAreEqual(t *testing.T) {
 	targets := []string{"linux/amd64"}
 	root, dir := newRepository(t), t.TempDir()
 	write(t, root, "cmd/lockkeeper/main.go", "package main\n\nimport _ \"example.com/m\"\n\nvar release string\n\nfunc main() { println(release) }\n")
-	for _, args := range [][]string{{"add", "-A"}, {"commit", "--quiet", "-m", "a command"}} {
+	for _, args := range [][]string{{"add", "-A"}, {"commit", "--quiet", "-m", "a command"}, {"tag", version}, {"commit", "--quiet", "--allow-empty", "-m", "later"}} {
 		_, err := git(t.Context(), root, args...)
 		require.NoError(t, err)
 	}
@@ -33,6 +35,11 @@ func TestTwoBuildsOfTheCommitAreEqual(t *testing.T) {
 	again, err := build(t.Context(), root, filepath.Join(dir, "another-folder"), version, targets, nil)
 	require.NoError(t, err)
 	require.Empty(t, differences(first, again))
+	tagged, err := git(t.Context(), root, "rev-parse", version)
+	require.NoError(t, err)
+	info, err := buildinfo.ReadFile(filepath.Join(dir, "a", "bin", "linux_amd64", "lockkeeper"))
+	require.NoError(t, err)
+	require.Contains(t, info.Settings, debug.BuildSetting{Key: "vcs.revision", Value: strings.TrimSpace(string(tagged))})
 
 	base := "lockkeeper_" + version + "_linux_amd64"
 	require.Len(t, first, 4)
