@@ -20,9 +20,10 @@ import (
 //     ended: T and one and a half ticks after it could last act, or after a new leader began to serve, which counts anew then;
 //   - the first contender's packets are slow, or only the answers to it are lost: nothing ends its session then;
 //   - the first contender of the queue belongs to a session whose contender is not known;
-//   - it takes several locks, and waits for another one of them: it has no node there yet, or one behind another contender's;
-//   - the queue is empty, and every contender that waits was paused, partitioned or slow, or takes several locks and waits for another one
-//     of them: it joins one queue after the other.
+//   - it takes several locks, and waits for a later one of them, in the order of their paths: it has no node there yet, or one behind
+//     another contender's;
+//   - the queue is empty, and every contender that waits was paused, partitioned or slow, or takes several locks and waits for an earlier one
+//     of them: it joins one queue after the other. In any other order, requests could wait for each other.
 //
 // Paths of which one process alone was granted the lock are not judged: others lose nothing there, and a process that takes a
 // thousand locks again goes at its own pace.
@@ -206,7 +207,7 @@ func (q *queueState) excuses(at history.Instant) bool {
 		}
 	}
 	return !slices.ContainsFunc(q.waits, func(w wait) bool {
-		return w.from <= at && at < w.to && !q.waitsForAnother(w, 0, at) && !contains(q.downs[w.asked.Contender], at)
+		return w.from <= at && at < w.to && !q.waitsForAnother(w, earlier, 0, at) && !contains(q.downs[w.asked.Contender], at)
 	})
 }
 
@@ -214,7 +215,7 @@ func (q *queueState) excuses(at history.Instant) bool {
 func (q *queueState) excusesFirst(n *node, at history.Instant) bool {
 	owner := q.t.ownerOf(n)
 	if owner == "" || slices.ContainsFunc(q.waits, func(w wait) bool {
-		return w.from <= at && at < w.to && q.t.mayBeOf(n, w, w.asked) && q.waitsForAnother(w, n.created.Session, at)
+		return w.from <= at && at < w.to && q.t.mayBeOf(n, w, w.asked) && q.waitsForAnother(w, later, n.created.Session, at)
 	}) {
 		return true
 	}
@@ -228,11 +229,17 @@ func (q *queueState) excusesFirst(n *node, at history.Instant) bool {
 	})
 }
 
-// waitsForAnother reports whether a request is one for several locks, and waits at an instant for another one of them. session is the
-// session of its nodes, 0 if it is not known.
-func (q *queueState) waitsForAnother(w wait, session history.ID, at history.Instant) bool {
+// The locks of a request for several are taken in the order of their paths.
+const (
+	earlier = -1
+	later   = 1
+)
+
+// waitsForAnother reports whether a request is one for several locks, and waits at an instant for an earlier or a later one of them.
+// session is the session of its nodes, 0 if it is not known.
+func (q *queueState) waitsForAnother(w wait, order int, session history.ID, at history.Instant) bool {
 	return slices.ContainsFunc(q.t.together[w.asked.Together], func(h *hold) bool {
-		return h.asked.Path != w.asked.Path && !q.isFirst(w, h.asked, session, at)
+		return strings.Compare(h.asked.Path, w.asked.Path) == order && !q.isFirst(w, h.asked, session, at)
 	})
 }
 

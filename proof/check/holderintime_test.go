@@ -5,6 +5,7 @@ package check_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,12 +191,33 @@ func TestRequestForSeveralLocksExcusesOnlyWhileItWaitsForAnotherOne(t *testing.T
 	require.Contains(t, check.Broken(check.History(bothOf(t, "8.5s", "9.2s", true))), check.HolderInTime)
 }
 
-func TestEmptyQueueIsExcusedOnlyWhileItsContenderWaitsInAnother(t *testing.T) {
+// Two requests could wait for each other, if the locks were not taken in the order of their paths.
+func TestEmptyQueueIsExcusedOnlyWhileItsContenderWaitsForAnEarlierLock(t *testing.T) {
 	for ahead, counted := range map[string]time.Duration{"8.5s": 6 * time.Second, "13s": 3 * time.Second, "16s": own} {
 		events := slices.DeleteFunc(bothOf(t, ahead, "9.2s", false), func(e history.Event) bool {
 			return e.Node == "/x/1-lock-0000000001" // A has not joined the queue of /x
 		})
+		require.Equal(t, 6*time.Second, time.Duration(check.Measure(inOrder(events)).Unexcused["/x"]), ahead)
+		renamed(events, "/y", "/a")
 		require.Equal(t, counted, time.Duration(check.Measure(inOrder(events)).Unexcused["/x"]), ahead)
+	}
+}
+
+func TestFirstContenderIsNotExcusedWhileItWaitsForAnEarlierLock(t *testing.T) {
+	events := bothOf(t, "16s", "9.2s", true)
+	renamed(events, "/y", "/a")
+	require.Equal(t, 6*time.Second, time.Duration(check.Measure(inOrder(events)).Unexcused["/x"]))
+}
+
+// renamed gives a queue another path.
+func renamed(events []history.Event, from, to string) {
+	for i, e := range events {
+		if e.Path == from {
+			events[i].Path = to
+		}
+		if rest, in := strings.CutPrefix(e.Node, from+"/"); in {
+			events[i].Node = to + "/" + rest
+		}
 	}
 }
 
