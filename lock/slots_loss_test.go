@@ -219,6 +219,32 @@ func TestGrantThatAwaitsAProofGivesNoNumberThatAnOperatorHasDeleted(t *testing.T
 	})
 }
 
+// The proof is answered while the client still finds out what the event of the number means.
+func TestGrantThatAwaitsAProofWaitsForWhatAnEventOfItsNumberMeans(t *testing.T) {
+	bubble(t, func(s servers) {
+		a, link := s.slots(1)
+		b, _ := s.slots(1)
+		former := s.slot(b)
+		acquired := s.slotLater(a)
+		time.Sleep(timeout) // a waiter proves nothing
+		proofs := link.Intercept(zktest.Rule{Op: "check", Below: slotsPath, Fail: zktest.ErrThrottled})
+		granted := link.Intercept(zktest.Rule{Op: "create", Below: slotsPath + "-limit", Times: 1, Delay: timeout / 5})
+		require.NoError(s, former.Unlock(s.Context()))
+		require.Eventually(s, func() bool { return len(s.numbers()) == 1 }, timeout, timeout/64)
+		require.Eventually(s, func() bool { return proofs.Fired() > 0 }, timeout, timeout/64)
+		require.Equal(s, 1, granted.Fired())
+		require.Empty(s, acquired)
+		reads := link.Intercept(zktest.Rule{Op: "getData", Path: slotsPath + "-limit/0", Fail: zktest.ErrThrottled})
+		require.NoError(s, s.Delete(slotsPath+"-limit/0"))
+		proofs.Remove()
+		time.Sleep(timeout)
+		require.Positive(s, reads.Fired())
+		require.Empty(s, acquired)
+		reads.Remove()
+		s.requireWholeSlot(<-acquired)
+	})
+}
+
 func TestSlotsEndWithTheirSession(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, link := s.slots(2)

@@ -272,12 +272,19 @@ func (q *Queue) DecideBy(ctx context.Context, s *client.Session, lst *Listing, p
 // of its join serves the session, a read shows first whose node it is.
 func (q *Queue) Grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, error) {
 	_, detached := s.Served()
+	waits := !claim.IsProved(s)
 	if isClosed(p.own.fired()) || p.own.Watch == nil && detached != p.detached {
+		waits = true
 		err := p.watchOwn(ctx, s)
 		if errors.Is(err, zk.ErrNoNode) {
 			err = s.Prove(ctx, p.Node) // the server may be behind
 		}
 		if err != nil {
+			return nil, err
+		}
+	}
+	if p.Numbered && waits {
+		if err := p.awaitNumber(ctx, s); err != nil {
 			return nil, err
 		}
 	}
@@ -296,6 +303,27 @@ func (q *Queue) Grant(ctx context.Context, s *client.Session, p *Place) (*recipe
 		return nil, err
 	}
 	return claim.Show(new(recipes.Claim), c), nil
+}
+
+// awaitNumber waits until the session is proved while a watch shows the place's number: an operator may have deleted it while the grant
+// waited for an answer. A place that has lost its number is granted nothing.
+func (p *Place) awaitNumber(ctx context.Context, s *client.Session) error {
+	pause := time.NewTicker(s.Timeout() / 48)
+	defer pause.Stop()
+	for {
+		if err := claim.AwaitProof(ctx, s, p.Node, nil); err != nil {
+			return err
+		}
+		second, found := s.Nodes.Second(p.Node)
+		if !found || second.Fired != nil && !isClosed(second.Fired) {
+			return nil
+		}
+		select {
+		case <-pause.C: // WatchSecond reads it
+		case <-ctx.Done():
+			return &recipes.Error{Op: "grant", Path: p.Path, Err: ctx.Err()}
+		}
+	}
 }
 
 // grant makes a claim of a place that has no predecessor, and takes it over from a former holder that

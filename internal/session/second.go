@@ -33,8 +33,10 @@ func (d *deletions) WatchSecond(n *nodes.Node, second string, czxid int64) {
 				}
 			}
 			if err != nil {
+				d.Nodes.SecondWatched(n, n.Lost())
 				return // the session is over, or the server refuses the read: release finds the node missing
 			}
+			d.Nodes.SecondWatched(n, w.Fired())
 			select {
 			case <-w.Fired():
 				if d.Nodes.IsReleased(n) {

@@ -9,6 +9,9 @@ type Second struct {
 	Path    string
 	Data    []byte
 	Created bool // the transaction is known to have been carried out
+
+	// Fired is closed when the watch that shows the node has fired. It is nil before the node is watched.
+	Fired <-chan struct{}
 }
 
 // BeginRewriteAnd is BeginRewrite for a transaction that also creates a second node at that path, with the same data.
@@ -25,6 +28,15 @@ func (s *Set) SecondCreated(n *Node) {
 	defer s.mu.Unlock()
 	if e := s.of(n); e.second != nil {
 		e.second.Created = true
+	}
+}
+
+// SecondWatched records that a watch shows the second node, until fired is closed.
+func (s *Set) SecondWatched(n *Node, fired <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.of(n); e.second != nil {
+		e.second.Fired = fired
 	}
 }
 
