@@ -72,7 +72,7 @@ func TestEachActionIsAudited(t *testing.T) {
 	require.Equal(t, before, f.audit.String(), "neither reads nor strangers are audited; the log has both")
 }
 
-// 10,000 leases would be 13 GB a day.
+// 10,000 leases would be 70 GB a day.
 func TestRenewalIsAuditedOnlyIfRefusedOrAskedFor(t *testing.T) {
 	f := newFixture(t, &scripted{grant: lease.Grant{Token: 7}})
 	g := f.send("client", http.MethodPost, acquirePath, acquireBody).json(t)
