@@ -196,13 +196,20 @@ func TestGrantWhoseAnswerIsLostGivesNoNumberThatAnOperatorHasDeleted(t *testing.
 	})
 }
 
+// unproved returns a holder of the only slot, and a waiter on the link whose session has no proof that is recent.
+func (s servers) unproved() (link *zktest.Link, former *lock.Slot, acquired <-chan *lock.Slot) {
+	s.Helper()
+	a, link := s.slots(1)
+	b, _ := s.slots(1)
+	former = s.slot(b)
+	acquired = s.slotLater(a)
+	time.Sleep(timeout) // a waiter proves nothing
+	return link, former, acquired
+}
+
 func TestGrantThatAwaitsAProofGivesNoNumberThatAnOperatorHasDeleted(t *testing.T) {
 	bubble(t, func(s servers) {
-		a, link := s.slots(1)
-		b, _ := s.slots(1)
-		former := s.slot(b)
-		acquired := s.slotLater(a)
-		time.Sleep(timeout) // a waiter proves nothing
+		link, former, acquired := s.unproved()
 		link.Intercept(zktest.Rule{Op: "create", Below: slotsPath + "-limit", Times: 1, Lose: zktest.ToClient})
 		proofs := link.Intercept(zktest.Rule{Op: "check", Below: slotsPath, Fail: zktest.ErrThrottled})
 		reads := link.Intercept(zktest.Rule{Op: "getData", Path: slotsPath + "-limit/0", Fail: zktest.ErrThrottled})
@@ -222,11 +229,7 @@ func TestGrantThatAwaitsAProofGivesNoNumberThatAnOperatorHasDeleted(t *testing.T
 // The proof is answered while the client still finds out what the event of the number means.
 func TestGrantThatAwaitsAProofWaitsForWhatAnEventOfItsNumberMeans(t *testing.T) {
 	bubble(t, func(s servers) {
-		a, link := s.slots(1)
-		b, _ := s.slots(1)
-		former := s.slot(b)
-		acquired := s.slotLater(a)
-		time.Sleep(timeout) // a waiter proves nothing
+		link, former, acquired := s.unproved()
 		proofs := link.Intercept(zktest.Rule{Op: "check", Below: slotsPath, Fail: zktest.ErrThrottled})
 		granted := link.Intercept(zktest.Rule{Op: "create", Below: slotsPath + "-limit", Times: 1, Delay: timeout / 5})
 		require.NoError(s, former.Unlock(s.Context()))

@@ -69,7 +69,7 @@ var errNoServer = errors.New("no server answered in time")
 // unavailable are the errors of requests that no server answered.
 var unavailable = []error{errNoServer, zk.ErrConnectionClosed, zk.ErrSessionExpired, zk.ErrNoServer, zk.ErrClosing}
 
-// unanswered reports whether an error is that of a request that no server answered.
+// unanswered reports whether an error belongs to a request that no server answered.
 func unanswered(err error) bool {
 	return slices.ContainsFunc(unavailable, func(e error) bool { return errors.Is(err, e) })
 }

@@ -265,7 +265,7 @@ func (s state) wait() step {
 	return step{do: doWatch, name: s.ahead, then: s}
 }
 
-// wake goes on after a wait, in the client's current session. The node may have expired, or another client have deleted it.
+// wake continues after a wait, in the client's current session. The node may have expired, or another client have deleted it.
 func (s state) wake() step {
 	if s.lost != nil {
 		s.wrote, s.deletable = false, false

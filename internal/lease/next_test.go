@@ -178,7 +178,7 @@ var rows = []row{
 	{rule: "a waiter whose node was deleted after an unknown renewal does not join again", wait: long, steps: `
 		session > ; list recent > a; create waiting 30s > own@0; list soon > a own; watch a > unknown; session > 
 		read own > missing; check own > missing; refuse: superseded`},
-	{rule: "a call that may have deleted the higher one of two nodes goes on with the lower one", wait: long, steps: `
+	{rule: "a call that may have deleted the higher one of two nodes continues with the lower one", wait: long, steps: `
 		session > ; list recent > a; create waiting 30s > own@0; list soon > a own0 own; read own0 > own0@0; delete own@0 > unknown
 		session again > ; read own > missing; check own > missing; session again > ; list recent > a own0; read own0 > own0@0
 		list soon > a own0; write own0@0 waiting 30s > own0@1; watch a >`},

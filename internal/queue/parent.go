@@ -94,7 +94,7 @@ func (q *Queue) recordNumber(detached <-chan struct{}, parent int64, highest int
 		return
 	}
 	q.overflowed = q.overflowed || overflowed
-	if isClosed(detached) {
+	if session.IsClosed(detached) {
 		return // the request may have been sent on a later connection
 	}
 	if q.detached != detached {
@@ -117,7 +117,7 @@ func (q *Queue) recordOwnNumber(detached <-chan struct{}, p *Place) {
 func (q *Queue) above(detached <-chan struct{}, parent int64) int32 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.parent != parent || q.detached != detached || isClosed(detached) {
+	if q.parent != parent || q.detached != detached || session.IsClosed(detached) {
 		return -1
 	}
 	return q.highest

@@ -93,16 +93,7 @@ func (w ownWatch) fired() <-chan struct{} {
 // isQuiet reports whether the node existed at the last event that the server has reported on this connection: it reports events
 // in the order in which they happened. The watch can be older than the connection: another contender of the client may have set it.
 func (w ownWatch) isQuiet() bool {
-	return w.Watch != nil && !isClosed(w.Fired()) && !isClosed(w.Detached())
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+	return w.Watch != nil && !session.IsClosed(w.Fired()) && !session.IsClosed(w.Detached())
 }
 
 // exists reports whether the place's node exists, after the last event that was reported, or later. If it does not, a

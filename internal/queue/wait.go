@@ -157,7 +157,7 @@ func (q *Queue) AwaitEvent(ctx context.Context, s *client.Session, p *Place, w *
 	p.dropProof()
 	s.Nodes.SetBehind(p.Node, true)
 	defer s.Nodes.SetBehind(p.Node, false)
-	if isClosed(p.own.fired()) {
+	if session.IsClosed(p.own.fired()) {
 		p.own = ownWatch{}
 	}
 	timer := time.NewTimer(time.Until(p.joined.Add(s.Timeout() / 24)))
@@ -192,7 +192,7 @@ func (q *Queue) afterEvent(s *client.Session, p *Place, w *session.Watch) (await
 	if over := s.Ended(); over != nil {
 		return 0, &recipes.Error{Op: "wait", Path: p.Path, Err: over}
 	}
-	ownChanged := isClosed(p.own.fired()) // then w has perhaps not fired
+	ownChanged := session.IsClosed(p.own.fired()) // then w has perhaps not fired
 	if !ownChanged && w.Changed() {
 		return NodeChanged, nil // as each renewal of a lease ahead: it grants nothing, and needs no proof
 	}
@@ -273,7 +273,7 @@ func (q *Queue) DecideBy(ctx context.Context, s *client.Session, lst *Listing, p
 func (q *Queue) Grant(ctx context.Context, s *client.Session, p *Place) (*recipes.Claim, error) {
 	_, detached := s.Served()
 	waits := !claim.IsProved(s)
-	if isClosed(p.own.fired()) || p.own.Watch == nil && detached != p.detached {
+	if session.IsClosed(p.own.fired()) || p.own.Watch == nil && detached != p.detached {
 		waits = true
 		err := p.watchOwn(ctx, s)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -315,7 +315,7 @@ func (p *Place) awaitNumber(ctx context.Context, s *client.Session) error {
 			return err
 		}
 		second, found := s.Nodes.Second(p.Node)
-		if !found || second.Fired != nil && !isClosed(second.Fired) {
+		if !found || second.Fired != nil && !session.IsClosed(second.Fired) {
 			return nil
 		}
 		select {

@@ -70,7 +70,7 @@ func (s *Session) examineUnwatched() {
 	_, detached := s.Served()
 	examine := func(n *nodes.Node) {
 		c, err := s.readOwn(n)
-		for errors.Is(err, context.DeadlineExceeded) && !isClosed(detached) { // heartbeats would not notice another contender's node
+		for errors.Is(err, context.DeadlineExceeded) && !IsClosed(detached) { // heartbeats would not notice another contender's node
 			c, err = s.readOwn(n)
 		}
 		if err == nil {

@@ -151,7 +151,7 @@ func (d *deletions) deleteKnown(ctx context.Context, p *nodes.Node) {
 func (d *deletions) search(ctx context.Context, parent string, below []*nodes.Node) (known []*nodes.Node) {
 	_, detached := d.Served()
 	paths, err := d.config.Find(ctx, parent, below)
-	if errors.Is(err, context.DeadlineExceeded) && isClosed(detached) {
+	if errors.Is(err, context.DeadlineExceeded) && IsClosed(detached) {
 		err = errSilent
 	}
 	d.mu.Lock()
@@ -326,13 +326,4 @@ func (d *deletions) postpone(p *nodes.Node, err error) {
 	}
 	d.events.Undeleted(p, err)
 	d.alarm.Ring()
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

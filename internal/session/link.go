@@ -192,3 +192,13 @@ func (l *link) Audible() { close(l.dialer.audible) }
 // RunBlocking runs f, which may not return, on a goroutine that Close waits for, for at most
 // CloseTimeout.
 func (l *link) RunBlocking(f func()) { l.dialer.blocking.Run(f) }
+
+// IsClosed reports whether a channel on which nothing is sent, such as a signal of the session, is closed.
+func IsClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

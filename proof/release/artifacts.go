@@ -33,7 +33,7 @@ var targets = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm
 // artifacts builds the files of a release twice, from two clones of the commit in folders of different names, the second time with
 // an empty build cache. It keeps them in dir if both builds are equal bit by bit, and prints their checksums.
 //
-// The commit is that of the tag. If there is none yet, it is the newest one: artifacts prints that, since a binary names its commit.
+// It builds the tagged commit. Without the tag, it builds the newest one, and prints that, since a binary names its commit.
 func artifacts(ctx context.Context, out io.Writer, root, version, dir string) error {
 	if err := usualSettings(ctx); err != nil {
 		return err

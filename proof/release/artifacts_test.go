@@ -86,6 +86,13 @@ func TestTwoBuildsOfTheCommitAreEqual(t *testing.T) {
 	}
 }
 
+func TestReleaseIsNotBuiltWithSettingsThatOthersLack(t *testing.T) {
+	t.Setenv("GOFIPS140", "off")
+	require.NoError(t, usualSettings(t.Context()))
+	t.Setenv("GOFIPS140", "latest")
+	require.ErrorContains(t, usualSettings(t.Context()), "unset them")
+}
+
 func TestFilesThatDifferBetweenTwoBuildsAreNamed(t *testing.T) {
 	require.Equal(t, []string{"a", "c", "d"}, differences(
 		map[string][]byte{"a": {1}, "b": {2}, "c": {3}},
