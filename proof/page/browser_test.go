@@ -120,6 +120,18 @@ func (b *browser) text(selector string) string {
 	return text
 }
 
+// becomes waits until an expression has a value.
+func (b *browser) becomes(expression, value string) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		is, err := b.evaluate(expression)
+		if is == value {
+			return
+		}
+		require.True(b.t, time.Now().Before(end), "%s is %q, not %q: %v", expression, is, value, err)
+	}
+}
+
 // shows waits until the text of an element contains a text. It asks again and again, as the policy of the page
 // forbids the script that chromedp's own polling needs.
 func (b *browser) shows(selector, text string) {

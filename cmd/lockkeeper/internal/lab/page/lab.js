@@ -281,7 +281,6 @@ const act = (does, who) => post("api/actions", JSON.stringify({ do: does, who })
 async function open() {
   const parameters = new URLSearchParams(location.hash.slice(1)), name = parameters.get("preset"), seed = parameters.get("seed") || "1";
   problem("");
-  replay = null;
   rows = { of: null, last: 0, first: null };
   const preset = info.presets.find((p) => p.name === name);
   for (const link of document.querySelectorAll("#presets a")) {
@@ -293,26 +292,25 @@ async function open() {
   byId("explains").replaceChildren(...(preset ? [preset.explains, " ", element("a", { href: preset.link }, "What the docs promise")]
     : name ? [] : ["Three processes contend for one lock. Disturb them, and see what each of them believes, what ZooKeeper has, and what the two registers accept."]));
   setText(byId("state"), "");
-  if (!name) return draw();
   if (preset) {
     byId("seed").replaceChildren(...preset.seeds.map((s) => element("option", { value: s }, String(s))));
     if (!preset.seeds.map(String).includes(seed)) byId("seed").append(element("option", { value: seed }, seed));
     byId("seed").value = seed;
   }
+  const opened = replay = name ? { preset, seed, before: {}, events: [], at: 0, end: 0, playing: false } : null;
+  draw();
+  if (!opened) return;
   try {
     const answer = await fetch("api/presets/" + encodeURIComponent(name) + "?seed=" + encodeURIComponent(seed)), content = await answer.json();
-    if (!answer.ok) {
-      if (preset) replay = { preset, seed, before: {}, events: [], at: 0, end: 0, playing: false };
-      draw();
-      return problem(content.error);
-    }
-    replay = { preset, seed, before: {}, events: content.events, at: 0, end: content.events.at(-1).at, playing: true, speed: Number(byId("speed").value) };
+    if (replay !== opened) return; // the address has changed meanwhile
+    if (!answer.ok) return problem(content.error);
+    Object.assign(replay, { events: content.events, end: content.events.at(-1).at, playing: true, speed: Number(byId("speed").value) });
     byId("position").max = replay.end;
     setText(byId("state"), "A recording in the fake time of zktest, seed " + seed + ". No process runs in it: a pause holds back what the contender sends, " +
       "receives, writes and reports, while the timers of its client go on. Run it live to stop a real process.");
     seek(0);
   } catch (error) {
-    problem("The recording was not loaded: " + error.message);
+    if (replay === opened) problem("The recording was not loaded: " + error.message);
   }
 }
 
