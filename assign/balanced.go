@@ -3,6 +3,7 @@
 package assign
 
 import (
+	"bytes"
 	"cmp"
 	"container/heap"
 	"errors"
@@ -24,6 +25,15 @@ type Member struct {
 	Weight   int    // Options.Weight of the member
 	Metadata []byte // Options.Metadata of the member; nil while Absent
 	Absent   bool   // it has left without notice, and its RejoinWait is not over
+}
+
+// clone returns a copy that an assignment function may change.
+func (in Input) clone() Input {
+	in.Partitions, in.Members, in.Current = slices.Clone(in.Partitions), slices.Clone(in.Members), maps.Clone(in.Current)
+	for i := range in.Members {
+		in.Members[i].Metadata = bytes.Clone(in.Members[i].Metadata)
+	}
+	return in
 }
 
 // MaxWeight bounds Options.Weight.

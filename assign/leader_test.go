@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -307,4 +308,27 @@ func TestLeaderThatStopsIsNotWaitedForBySlowSuccessor(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestFunctionMayChangeItsInput(t *testing.T) {
+	bubble(t, func(s servers) {
+		reversing := func(in assign.Input) (map[string]string, error) {
+			slices.Reverse(in.Partitions)
+			all := map[string]string{}
+			for i, p := range in.Partitions {
+				all[p] = in.Members[i%len(in.Members)].ID
+			}
+			in.Members[0] = assign.Member{}
+			clear(in.Current)
+			return all, nil
+		}
+		a := s.start("a", assign.Options{Partitions: partitions(6), Assign: reversing, Metadata: []byte("m")})
+		b := s.start("b", assign.Options{Assign: reversing})
+		time.Sleep(2 * settled)
+		require.Equal(s, map[string]int{"a": 3, "b": 3}, s.counts())
+		records := s.records()
+		time.Sleep(time.Minute)
+		require.Equal(s, records, s.records(), "written once")
+		stopAll(a, b)
+	})
 }

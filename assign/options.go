@@ -138,7 +138,7 @@ func (o Options) withDefaults(owner string) Options {
 // assignment calls Assign, and returns its result if that is complete.
 func (o *Options) assignment(in Input) (assigned map[string]string, err error) {
 	err = call(func() (err error) {
-		assigned, err = o.Assign(in)
+		assigned, err = o.Assign(in.clone())
 		return err
 	})
 	if err == nil {

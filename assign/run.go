@@ -37,8 +37,8 @@ import (
 //   - recipes.ErrClosed when the client was closed, or the error with which a server refused to let the member join, campaign, or
 //     read its record.
 //
-// Once ctx is done, Run returns within StopTimeout and twice ReleaseTimeout, or later by election.DefaultHealthTimeout if a call of Health does not
-// return; it lasts for T/24 at least, where T is the session timeout, so that the leader is notified. While another process has the same ID, Run waits for it to leave. A second call at the same time returns an
+// Once ctx is done, Run returns within StopTimeout, twice ReleaseTimeout and 3T/8, or later by election.DefaultHealthTimeout if a call of Health does not
+// return, where T is the session timeout; it lasts for T/24 at least, so that the leader is notified. While another process has the same ID, Run waits for it to leave. A second call at the same time returns an
 // error.
 func (a *Assign) Run(ctx context.Context, work func(ctx context.Context, o *Ownership) error) error {
 	fail := func(err error) error { return &recipes.Error{Op: "run", Path: a.Path(), Err: err} }
