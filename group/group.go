@@ -70,7 +70,8 @@ func (g *Group) Path() string { return g.node.Path() }
 // Join waits while another session has a member of the same id, until ctx is done: a process that
 // was restarted waits so for the end of its former session, at most T and a tick after its death.
 // The error is then a *recipes.TakenError, which names the other session and shows its metadata,
-// and ctx's. ctx bounds the call and not the membership. After an error there is no member.
+// and ctx's. ctx bounds the call and not the membership. After an error there is no member; if
+// the error matches recipes.ErrUncertain, its node may remain for a while.
 //
 // Join returns an error immediately, and changes nothing, if the id or the metadata is invalid, if
 // this client has joined with the id already, if a server refuses the node, or, with recipes.ErrQueue, if the group's node is the

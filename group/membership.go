@@ -52,8 +52,8 @@ func (m *Membership) Update(ctx context.Context, metadata []byte) error {
 // carries values: the bound is the release timeout, and a round trip that may be under way.
 //
 // It returns nil if the node is gone, and recipes.ErrUncertain if it may remain: the deletion then
-// continues in the background, and the session's end is its bound. A second call returns the same
-// result.
+// continues in the background, and the session's end is its bound. A later call returns nil once
+// the node is gone.
 func (m *Membership) Leave(ctx context.Context) error {
 	if err := m.registration.Unregister(ctx); err != nil {
 		return fmt.Errorf("leave: %w", err)

@@ -76,7 +76,7 @@ type Registration struct {
 // restarted waits so for the end of its former session, at most T and a tick after its death.
 // The error is then a *TakenError, which names that session, and ctx's. ctx bounds the call and
 // not the registration. After an error there is no registration, and no node: Register waits for
-// the deletion as a failed Queue.Claim does, for the release timeout at most.
+// the deletion as a failed Queue.Claim does, for the release timeout at most. ErrUncertain means that the node may remain.
 //
 // It returns an error immediately if an argument is invalid, if the path has a node that is not
 // ephemeral, if this client has registered the path already, or if a server refuses the node.
@@ -131,7 +131,21 @@ func Register(ctx context.Context, of *recipes.Client, path string, data []byte,
 	case errors.Is(cause, recipes.ErrTaken):
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
+	if left := r.remains(); left != nil {
+		err = fmt.Errorf("%w: %w", err, left)
+	}
 	return fail(err)
+}
+
+// remains returns nil if the node is gone, and ErrUncertain if it may remain after the registration has ended.
+func (r *Registration) remains() error {
+	r.mu.Lock()
+	left := r.leftover
+	r.mu.Unlock()
+	if !left.remains() {
+		return nil
+	}
+	return fmt.Errorf("%w, deletion continues in the background: %w", sentinel.ErrUncertain, left.why())
 }
 
 func checkRegistrationData(data []byte) error {
@@ -206,8 +220,8 @@ func (r *Registration) await(ctx context.Context, revision int) error {
 // only carries values: the bound is the release timeout, and a round trip that may be under way.
 //
 // It returns nil if the node is gone, and ErrUncertain if it may remain: the deletion then
-// continues in the background, and the session's end is its bound. A second call waits for the
-// same end and returns the same result.
+// continues in the background, and the session's end is its bound. A later call waits for the
+// same end, and returns nil once the node is gone.
 //
 // If an operator has deleted the node of a session that is alive, and another process registers
 // the path before this client is notified, Unregister can delete the node of that process, which
@@ -218,11 +232,7 @@ func (r *Registration) Unregister(ctx context.Context) error {
 	}
 	r.stop(sentinel.ErrReleased)
 	<-r.done
-	r.mu.Lock()
-	left := r.leftover
-	r.mu.Unlock()
-	if left.remains() {
-		err := fmt.Errorf("%w, deletion continues in the background: %w", sentinel.ErrUncertain, left.why())
+	if err := r.remains(); err != nil {
 		return &recipes.Error{Op: "unregister", Path: r.path, Err: err}
 	}
 	return nil
