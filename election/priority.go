@@ -119,6 +119,9 @@ func (c *candidate) awaitLive(ctx context.Context, p *candidacy.Position, behind
 	defer cancel()
 	for {
 		shown, changed, err := e.liveness.Watch(bounded)
+		if err == nil && shown.First == p.Token() && !shown.isFor(p.Token(), e.priority, behind) {
+			behind, err = p.Behind(bounded) // the heir that was listed may have left, and the next one has written the sign
+		}
 		switch {
 		case ctx.Err() != nil:
 			return false, fmt.Errorf("await a higher priority: %w", ctxerr.Ended(ctx))

@@ -159,16 +159,27 @@ func ranks(ctx context.Context, q *queue.Queue, s *client.Session, lst *queue.Li
 // Ahead lists the contenders ahead of the position, the front first, as the server of the session
 // sees them. It returns none if the position's node is not in the queue.
 func (p *Position) Ahead(ctx context.Context) ([]Rank, error) {
+	ahead, _, err := p.others(ctx)
+	return ahead, err
+}
+
+// Behind lists the contenders behind the position as Ahead does those ahead of it.
+func (p *Position) Behind(ctx context.Context) ([]Rank, error) {
+	_, behind, err := p.others(ctx)
+	return behind, err
+}
+
+func (p *Position) others(ctx context.Context) (ahead, behind []Rank, err error) {
 	lst, err := queue.List(ctx, p.session, p.queue.Path())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ranks, err := ranks(ctx, p.queue, p.session, lst)
-	if err != nil {
-		return nil, err
-	}
 	own := slices.IndexFunc(ranks, func(r Rank) bool { return r.Name == p.Name() })
-	return ranks[:max(0, own)], nil
+	if err != nil || own < 0 {
+		return nil, nil, err
+	}
+	return ranks[:own], ranks[own+1:], nil
 }
 
 // Write writes a node, and creates it if it is missing, in one transaction with a check that the
