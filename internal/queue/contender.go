@@ -161,16 +161,21 @@ func readAll[T any](
 // to sees it, or ErrEmpty. It costs two reads.
 func (q *Queue) First(ctx context.Context) (first recipes.Contender, err error) {
 	err = q.WithSession(ctx, func(s *client.Session) error {
-		lst, err := List(ctx, s, q.path)
-		if err != nil {
-			return err
+		for {
+			lst, err := List(ctx, s, q.path)
+			if err != nil {
+				return err
+			}
+			if len(lst.Members) == 0 {
+				return &recipes.Error{Op: "read", Path: q.path, Err: ErrEmpty}
+			}
+			front, found, err := q.front(ctx, s, slices.Clone(lst.Members))
+			if found || err != nil {
+				first = front
+				return err
+			}
+			// All that were listed have left. Others may have joined before.
 		}
-		front, found, err := q.front(ctx, s, slices.Clone(lst.Members))
-		if err == nil && !found {
-			err = &recipes.Error{Op: "read", Path: q.path, Err: ErrEmpty}
-		}
-		first = front
-		return err
 	})
 	return first, err
 }

@@ -76,3 +76,17 @@ func TestFrontGoesOnInTheNextSessionWhenAWatchIsTheFirstToHearOfTheExpiry(t *tes
 		})
 	}
 }
+
+func TestFirstIsTheNextOneIfTheListedOneLeavesBeforeItIsRead(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newOccupied(t)
+		client := s.connect(s.options())
+		s.Intercept(zktest.Rule{Op: "getData", Path: another, Times: 1, Before: func(zktest.Request) {
+			s.create("/l/another-lock-0000000001", "pod-10")
+			s.delete(another)
+		}})
+		first, err := newQueue(t, client, nil).First(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "pod-10", first.Owner)
+	})
+}
