@@ -56,10 +56,11 @@ func ended(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)) || errors.Is(err, recipes.ErrLost))
 }
 
-// errOver reports that the activation, or a later one, was stored before.
+// errOver reports that the activation, or a later one, was stored before, or is older than MaxDelay.
 var errOver = errors.New("the activation is over")
 
-// store stores the activation under the term, unless it or a later one is stored: then the error is errOver. A write whose
+// store stores the activation under the term, unless it or a later one is stored, or no server could be reached until MaxDelay
+// was over: then the error is errOver. A write whose
 // answer was lost is recognised by its term.
 func (s *Scheduler) store(ctx context.Context, term *election.Term, at time.Time) error {
 	mine := Record{
@@ -70,7 +71,7 @@ func (s *Scheduler) store(ctx context.Context, term *election.Term, at time.Time
 		switch {
 		case unanswered && stored.same(mine):
 			return nil, nil
-		case !stored.Time.Before(mine.Time):
+		case !stored.Time.Before(mine.Time), time.Since(at) > s.maxDelay:
 			return nil, errOver
 		}
 		return mine.content(), nil

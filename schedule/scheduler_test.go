@@ -71,6 +71,23 @@ func TestActivationOlderThanMaxDelayIsSkipped(t *testing.T) {
 	})
 }
 
+func TestActivationThatCannotBeStoredWithinMaxDelayIsSkipped(t *testing.T) {
+	bubble(t, func(s servers) {
+		a := s.connect("a", &schedule.Options{MaxDelay: time.Second})
+		a.run(nil)
+		s.sleepUntil(2*time.Minute - 10*time.Millisecond)
+		a.link.Refuse(true)
+		a.link.Reset()
+		time.Sleep(timeout / 5)
+		s.sleepUntil(2*time.Minute + time.Second + 10*time.Millisecond) // the term lasts
+		a.link.Refuse(false)
+		s.sleepUntil(3*time.Minute + time.Second)
+		require.Equal(s, []float64{1, 3}, s.minutes())
+		require.Equal(s, s.list()[0].activation.Token(), s.list()[1].activation.Token(), "of one term")
+		a.mustStop()
+	})
+}
+
 func TestActivationWhoseLeaderDiedWhileItRanIsNotRunAgain(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, b := s.connect("a", nil), s.connect("b", nil)
