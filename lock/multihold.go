@@ -28,7 +28,7 @@ func newMultiHold(mutexes []*Mutex, holds []*Hold) *MultiHold {
 	h := &MultiHold{mutexes: mutexes, holds: holds}
 	var parent context.Context
 	parent, h.end = context.WithCancelCause(context.Background())
-	h.ended, h.stop = h.Context(parent)
+	h.ended, h.stop = h.whileHeld(parent)
 	return h
 }
 
@@ -72,6 +72,19 @@ func (h *MultiHold) Err() error {
 // the context is no longer needed. Nested calls under it join re-entrant locks: see
 // Options.Reentrant.
 func (h *MultiHold) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	held, stop := h.whileHeld(parent)
+	ctx, cancel := context.WithCancelCause(held)
+	// Unlock ends it also where outer holds keep all locks.
+	forget := context.AfterFunc(h.ended, func() { cancel(context.Cause(h.ended)) })
+	return ctx, func() {
+		forget()
+		cancel(nil)
+		stop()
+	}
+}
+
+// whileHeld returns a copy of parent that is done when the first lock has ended.
+func (h *MultiHold) whileHeld(parent context.Context) (context.Context, context.CancelFunc) {
 	cancels := make([]context.CancelFunc, len(h.holds))
 	for i, hold := range h.holds {
 		parent, cancels[i] = hold.Context(parent)

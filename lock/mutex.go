@@ -135,7 +135,8 @@ func (m *Mutex) Path() string { return m.queue.Path() }
 // The error of a Lock that waited until the deadline of ctx is a *HeldError, which
 // names the holder and matches ErrLocked and
 // context.DeadlineExceeded. The holder is read, with two requests, at most a second
-// before the deadline, and may have changed since. If the reads have not returned
+// before the deadline, and may have changed since; it is this call's own contender
+// if that was the first, and no server had proved its session to live. If the reads have not returned
 // by the deadline, the error is ctx's alone. With Options.LockDelay or Options.Fence, the
 // error of a Lock that ended in the delay or failed to fence is a
 // *recipes.UnreleasedError, which names the former holder.
