@@ -73,11 +73,13 @@ func (l *link) post(m message, done func(error), write func(*net.UnixConn, []byt
 	l.pending[m.Number] = done
 	l.sends.Post(func() {
 		line, err := m.encode()
-		if err == nil {
-			err = write(l.conn, line)
-		}
 		if err != nil {
-			l.settle(m.Number, fmt.Errorf("send to the guardian: %w", err))
+			l.settle(m.Number, fmt.Errorf("encode a request to the guardian: %w", err))
+			return
+		}
+		if err := write(l.conn, line); err != nil {
+			_ = l.conn.CloseWrite() // nothing can follow a part of a request; answers on their way are read
+			l.settle(m.Number, fmt.Errorf("send to the guardian: %w: %w", errEnded, err))
 		}
 	}, background.Unbounded)
 	return true
