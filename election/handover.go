@@ -66,8 +66,8 @@ type HandOver struct {
 //
 // The error is ErrNotCandidate, with the label, if the server that this client is connected to shows no
 // such candidate besides the leader; recipes.ErrLost if the term has ended; or that with which a
-// server refused. Then nothing was changed. After recipes.ErrUncertain the request may have been
-// stored: the term lasts, its work is not stopped, and the candidates may yield when it
+// server refused. Then nothing was changed. After recipes.ErrUncertain, which may be ErrLost as well, the
+// request may have been stored: its work is not stopped, and the candidates may yield when the term
 // ends. Another call replaces the request.
 func (t *Term) HandOver(ctx context.Context, owner string) (*HandOver, error) {
 	e := t.election

@@ -23,9 +23,9 @@ const MaxValue = 4096
 // <path>-value, which stays when the election is over. So no leader overwrites the value of a
 // later one, even if its process was paused. A call costs a read and a write.
 //
-// After recipes.ErrLost, the value was not published. After recipes.ErrUncertain it may have
-// been: the answer did not arrive until ctx was done or the term was lost. Of concurrent calls,
-// either value may be the last.
+// After recipes.ErrUncertain the value may have been published: the answer did not arrive until ctx
+// was done or the term was lost, and then the error is recipes.ErrLost as well. After ErrLost alone
+// it was not. Of concurrent calls, either value may be the last.
 func (t *Term) Proclaim(ctx context.Context, value string) error {
 	var err error
 	switch {

@@ -99,8 +99,8 @@ func (c *Claim) Check(ctx context.Context) error { return claim.Of(c).Check(ctx)
 // has the full path of that operation and names its kind; the responses show which
 // one it was. Commit sends the transaction once: an ErrUncertain means that ctx
 // ended or the connection broke before the answer arrived, and that the operations
-// were carried out as a whole, or not at all. After an ErrLost, and after any other
-// error, nothing was changed.
+// were carried out as a whole, or not at all; if the claim was lost meanwhile, the
+// error is ErrLost as well. After any other error, nothing was changed.
 func (c *Claim) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	h := claim.Of(c)
 	return h.Commit(ctx, h.Session().Client().Namespace(), ops)
