@@ -19,8 +19,8 @@
 //
 // # Histories
 //
-// The history id arrives with the request, and the guard of a store takes it as an option. The guards of packages sqlfence,
-// objectfence and redisfence keep nothing in memory, so a handler creates one for each request:
+// The history id arrives with the request, and the guard of a store takes it as an option. A guard of packages sqlfence,
+// objectfence and redisfence needs no memory of its own, so a handler creates one for each request:
 //
 //	guard, err := redisfence.New(eval, &redisfence.Options{History: fencing.HistoryFromContext(r.Context())})
 //

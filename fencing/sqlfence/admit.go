@@ -21,7 +21,8 @@ const explainBound = time.Second
 // for the transaction of another token, as Do does.
 //
 // Admit must be the first statement of tx, so that the transaction reads what the previous holder has written, and so that
-// SQLite makes it a writer from the beginning. A second resource may be admitted to the same transaction.
+// SQLite makes it a writer from the beginning. A second resource may be admitted to the same transaction; with MySQL, before
+// the first SELECT, or at the level read committed: see the package comment.
 //
 // Admit must not follow a savepoint, that is, not be called in a nested transaction of GORM, bun or pgx. A rollback to the
 // savepoint would give up the fence, while the outer transaction could still be committed: over the write of a newer token.

@@ -43,7 +43,7 @@
 //
 // Name the table with its schema (Options.Table; in MySQL, its database). After a SET search_path, or a USE, also by another
 // user of a pooled connection, a name without a schema means another fence, in which older tokens are admitted. A guard whose
-// table has no schema returns [ErrOtherTable] when the name means another table than at first in its own process; it cannot
+// table has no schema returns [ErrOtherTable] when the name means another table than at first on the same *sql.DB; it cannot
 // detect that another process has always used another one.
 //
 // Resources are distinguished by their bytes; with [UpdateRow], names other than ASCII depend on client_encoding.
@@ -67,6 +67,8 @@
 // request in PostgreSQL (10 or later), and two in the other databases.
 //
 //   - In MySQL, two resources that are new at the same moment may get a deadlock: nothing is committed, retry.
+//   - In MySQL at repeatable read, its default, a transaction reads what was committed before its first SELECT without FOR
+//     UPDATE, also of a resource that it admits later: admit all first, or set Options.Isolation to sql.LevelReadCommitted.
 //   - PostgreSQL at the levels repeatable read and serializable refuses a transaction that had to wait, with 40001: nothing
 //     is committed, retry.
 //   - PostgreSQL reports success for a commit whose wait for synchronous standbys was cancelled. If ctx ended before the
@@ -87,11 +89,11 @@
 //   - Galera (MariaDB, Percona XtraDB) is covered. Every raise changes the fence's row, and certification refuses the later of
 //     two concurrent transactions at its COMMIT, with error 1213: nothing is committed, and a rightful holder retries. In a
 //     table of version 1 a raise may change nothing: the promise begins when every process has the new version.
-//   - Group replication in multi-primary mode should refuse with 3101 in the same way: not tested.
+//   - Group replication in multi-primary mode should refuse with 3101: not tested.
 //   - Not covered: replication that accepts a write on two servers and reconciles them later, such as circular asynchronous
 //     replication of MySQL, and BDR, pgEdge or other logical replication between several PostgreSQL primaries. Send all writes
 //     of a resource to one server.
-//   - Databases that only implement the protocol of one of these (CockroachDB, YugabyteDB, TiDB, Vitess) are not tested.
+//   - Not tested: databases that implement the protocol of one of these (CockroachDB, YugabyteDB, TiDB, Vitess).
 //
 // Single rows that contain their own token need no fence table: see [UpdateRow].
 // examples/fences has a program that runs.

@@ -7,8 +7,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"weak"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
@@ -74,6 +77,23 @@ func (g *Guard) verdict(f fence, token fencing.Token) error {
 // A place records the table that the name of a guard's table meant the first time. A name without a schema can mean another
 // table on another connection of the pool, with its own rows, in which no token was admitted.
 type place struct{ first atomic.Pointer[string] }
+
+// places contains a place for each database and table. Guards share it, as a server may create one for each request.
+var places sync.Map // of placeKey to *place
+
+type placeKey struct {
+	db    weak.Pointer[sql.DB]
+	table string
+}
+
+func placeOf(db *sql.DB, table string) *place {
+	key := placeKey{weak.Make(db), table}
+	p, known := places.LoadOrStore(key, &place{})
+	if !known {
+		runtime.AddCleanup(db, func(key placeKey) { places.Delete(key) }, key)
+	}
+	return p.(*place)
+}
 
 func (p *place) check(table, now string) error {
 	if strings.Contains(table, ".") || p.first.CompareAndSwap(nil, &now) {

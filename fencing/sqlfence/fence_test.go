@@ -63,10 +63,13 @@ func TestTableOfEarlierVersionIsReportedWithItsUpgrade(t *testing.T) {
 func TestNameThatMeansAnotherTableIsReported(t *testing.T) {
 	for _, table := range []string{"", "app.fence"} {
 		f := &fake{newest: 7, place: "here"}
-		guard, err := sqlfence.New(f.open(t), sqlfence.PostgreSQL, &sqlfence.Options{Table: table})
+		db := f.open(t)
+		guard, err := sqlfence.New(db, sqlfence.PostgreSQL, &sqlfence.Options{Table: table})
 		require.NoError(t, err)
 		require.NoError(t, guard.Do(t.Context(), "ledger", 7, put))
 		f.moves("there")
+		guard, err = sqlfence.New(db, sqlfence.PostgreSQL, &sqlfence.Options{Table: table}) // as a server does for each request
+		require.NoError(t, err)
 		err = guard.Do(t.Context(), "ledger", 7, put)
 		if table != "" {
 			require.NoError(t, err, "a table named with its schema may be recreated")

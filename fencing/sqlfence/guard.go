@@ -27,8 +27,9 @@ type Options struct {
 	// [fencing.ErrOtherHistory]. Default: histories are neither checked nor changed.
 	History string
 
-	// Isolation is the isolation level of the transactions. Every level is safe; if the database cannot serialize a
-	// transaction it returns an error, and nothing is committed. Default: the database's own.
+	// Isolation is the isolation level of the transactions. No level admits a stale token; if the database cannot serialize a
+	// transaction it returns an error, and nothing is committed. What the transaction reads depends on it: see the package
+	// comment on MySQL. Default: the database's own.
 	Isolation sql.IsolationLevel
 }
 
@@ -41,7 +42,7 @@ type Guard struct {
 	history string
 	tx      *sql.TxOptions
 	sql     statements
-	place   place
+	place   *place
 }
 
 var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$`)
@@ -71,7 +72,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 			return nil, fmt.Errorf("sqlfence: new guard: %w", err)
 		}
 	}
-	g.sql = dialect.statements(g.table)
+	g.sql, g.place = dialect.statements(g.table), placeOf(db, g.table)
 	return g, nil
 }
 
