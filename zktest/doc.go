@@ -17,7 +17,7 @@
 // enabled), transactions, one-shot, persistent and recursive watches, the four-letter words but those that change a server, and
 // ACLs with the schemes world, auth, digest and ip. With Options.Users it has logins by SASL's mechanism DIGEST-MD5 and the
 // scheme sasl; with Options.TLS, connections by TLS and the scheme x509. With Options.Personality it has ClickHouse Keeper's
-// behaviour where that can harm a client: no session outlives its connection's end, and there are no containers.
+// behaviour where that can harm a client: no client continues its session on another connection, and there are no containers.
 //
 // # Limits
 //

@@ -13,7 +13,7 @@ import (
 
 // Freeze stops a child process, and returns once it stands still: a signal takes a while to arrive. A frozen process is what a
 // lock must bear: its session expires, another client is granted the lock, and when the process continues, it first writes with
-// an old token. On other systems than Unix the error matches [errors.ErrUnsupported].
+// an old token. Thaw a process before it is frozen again: Freeze waits for it to stop. On other systems than Unix the error matches [errors.ErrUnsupported].
 func Freeze(child *os.Process) error {
 	if err := child.Signal(syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("zktest: freeze process %d: %w", child.Pid, err)

@@ -44,8 +44,8 @@ type Options struct {
 	// MaxPacket bounds the bytes of one frame. The default is 1 MiB − 1, as in ZooKeeper.
 	MaxPacket int
 
-	// ContainerInterval is the interval at which empty containers and expired TTL nodes
-	// are deleted. The default is ZooKeeper's, one minute.
+	// ContainerInterval is the interval, rounded up to ticks, at which empty containers and expired
+	// TTL nodes are deleted. The default is ZooKeeper's, one minute.
 	ContainerInterval time.Duration
 
 	// HandshakeTimeout bounds the silence of a connection without a handshake: it is

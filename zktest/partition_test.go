@@ -138,6 +138,18 @@ func TestPartitionOutlastsKill(t *testing.T) {
 	})
 }
 
+func TestKillOfPausedServerEndsItsConnectionsImmediately(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		began := time.Now()
+		require.NoError(t, e.Server(1).Pause(t.Context()))
+		require.NoError(t, e.Server(1).Kill(t.Context()))
+		waitFor(t, "the connection ends", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
+		require.Less(t, c.since(zk.StateDisconnected, began).Sub(began), timeout/10)
+	})
+}
+
 func TestIsolatedServerThatIsAloneServes(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})

@@ -167,6 +167,7 @@ func (s *Server) Kill(context.Context) error {
 		return nil
 	}
 	listeners := s.shutDown()
+	e.applyImpairments() // the end of a paused server reaches its clients
 	if e.leader == s {
 		e.elect()
 	} else {

@@ -14,6 +14,24 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
+func TestConnectionThatEndsWhileItsWatchesAreRestoredHasNone(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		c.create("/changed", 0)
+		c.create("/same", 0)
+		_, _, changed, err := c.GetW("/changed")
+		require.NoError(t, err)
+		_, _, _, err = c.GetW("/same")
+		require.NoError(t, err)
+		lost := e.Intercept(zktest.Rule{Op: "notification", Lose: zktest.ToClient, Times: 2}) // the second one is of setWatches
+		require.NoError(t, e.Set("/changed", nil))
+		<-changed
+		require.Equal(t, 2, lost.Fired())
+		require.Len(t, e.Watches(), 1, "of /same")
+	})
+}
+
 func TestWatchesAreListedWithPathKindAndSession(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})

@@ -14,6 +14,9 @@ func newWatchTable() *watchTable {
 
 func (t *watchTable) add(c *conn, path string, mode watchMode) {
 	t.remove(c, path)
+	if c.ended { // by the event of another watch
+		return
+	}
 	if mode == recursive {
 		t.recursive++
 	}
