@@ -247,6 +247,7 @@ func TestAnyServerMayBeKilledAndStarted(t *testing.T) {
 		for _, fault := range []func(context.Context) error{s.Pause, s.Partition, s.Isolate} {
 			require.NoError(t, fault(ctx))
 			require.NoError(t, s.Kill(ctx))
+			require.NoError(t, s.Unpause(ctx), "a killed server may be unpaused")
 			require.NoError(t, s.Heal(ctx))
 			require.NoError(t, s.Start(ctx))
 			require.NoError(t, s.WaitServing(ctx))

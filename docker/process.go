@@ -109,8 +109,14 @@ func (pr *process) kill(ctx context.Context) error {
 	}
 }
 
-func (pr *process) pause(context.Context) error   { return pr.signal(stopSignal) }
-func (pr *process) unpause(context.Context) error { return pr.signal(contSignal) }
+func (pr *process) pause(context.Context) error { return pr.signal(stopSignal) }
+
+func (pr *process) unpause(context.Context) error {
+	if err := pr.signal(contSignal); !errors.Is(err, os.ErrProcessDone) { // a killed server is not paused
+		return err
+	}
+	return nil
+}
 
 func (pr *process) signal(s os.Signal) error {
 	if s == nil {
