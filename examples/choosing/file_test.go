@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"os"
 	"path/filepath"
@@ -16,8 +17,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/lock"
 )
 
-// Pods of one host process the files of a folder, each file in one pod. A file that another pod holds is skipped; a result is
-// only written with the newest token. filefence does not work on a network file system.
+// Pods of one host process the files of a folder, each file in one pod. A file that another pod holds or has processed is
+// skipped; a result is only written with the newest token. filefence does not work on a network file system.
 func Example_fileProcessing() {
 	ctx := context.Background()
 	client := connect(ctx)
@@ -36,24 +37,35 @@ func Example_fileProcessing() {
 		log.Fatal(err)
 	}
 
-	inParallel(2, func(pod int) error {
-		file := fmt.Sprintf("file-%d.csv", pod)
-		mu, err := lock.New(client, "/locks/files/"+file, nil)
-		if err != nil {
-			return err
+	inParallel(2, func(int) error {
+		var failed []error
+		for _, file := range []string{"file-1.csv", "file-2.csv"} {
+			mu, err := lock.New(client, "/locks/files/"+file, nil)
+			if err != nil {
+				return err
+			}
+			hold, err := mu.TryLock(ctx)
+			if errors.Is(err, lock.ErrLocked) {
+				continue // another pod processes it
+			} else if err != nil {
+				return err
+			}
+			err = guard.Do(ctx, file, hold.Token(), func(*os.File) error {
+				result := filepath.Join(results, file)
+				if _, err := os.Stat(result); !errors.Is(err, fs.ErrNotExist) {
+					return err // nil: another pod has processed it
+				}
+				fmt.Println("processes a file")
+				if err := os.WriteFile(result+".new", []byte("processed"), 0o600); err != nil {
+					return err
+				}
+				return os.Rename(result+".new", result) // a crash leaves no half of a result
+			})
+			failed = append(failed, err, hold.Unlock(ctx))
 		}
-		hold, err := mu.TryLock(ctx)
-		if errors.Is(err, lock.ErrLocked) {
-			return nil // another pod processes it
-		} else if err != nil {
-			return err
-		}
-		err = guard.Do(ctx, file, hold.Token(), func(*os.File) error {
-			return os.WriteFile(filepath.Join(results, file), []byte("processed"), 0o600)
-		})
-		return errors.Join(err, hold.Unlock(ctx))
+		return errors.Join(failed...)
 	})
-	written, err := os.ReadDir(results)
-	fmt.Println(len(written), "results", err)
-	// Output: 2 results <nil>
+	// Output:
+	// processes a file
+	// processes a file
 }

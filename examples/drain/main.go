@@ -42,8 +42,8 @@ func connect(ctx context.Context, servers string, lose bool) (err error) {
 	expire := func(context.Context, int64) error { return nil }
 	list := []string{servers}
 	if servers == "" {
-		ensemble, err := zktest.Run(ctx, nil)
-		if err != nil {
+		var ensemble *zktest.Ensemble
+		if ensemble, err = zktest.Run(ctx, nil); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, ensemble.Close()) }()

@@ -33,9 +33,9 @@ func open(ctx context.Context, file string) (*sql.DB, error) {
 	return db, nil
 }
 
-// next returns the first job that is not done.
+// next returns the first job that is not done, and sql.ErrNoRows if all are.
 func (w *worker) next(ctx context.Context) (job int, err error) {
-	err = w.db.QueryRowContext(ctx, "SELECT min(id) FROM jobs WHERE done_by IS NULL").Scan(&job)
+	err = w.db.QueryRowContext(ctx, "SELECT id FROM jobs WHERE done_by IS NULL ORDER BY id LIMIT 1").Scan(&job)
 	if err != nil {
 		err = fmt.Errorf("next job: %w", err)
 	}

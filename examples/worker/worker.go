@@ -59,6 +59,13 @@ func (w *worker) work(ctx context.Context, term *election.Term) error {
 	slog.Info("leading", "token", term.Token())
 	for ctx.Err() == nil {
 		job, err := w.next(ctx)
+		if errors.Is(err, sql.ErrNoRows) {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
