@@ -61,10 +61,7 @@ func TestWorkMovesWhenLeaderIsExpired(t *testing.T) {
 	a := start(t, "a", srv.Addrs(), nil)
 	first := <-a.started
 	b := start(t, "b", srv.Addrs(), nil)
-	require.Eventually(t, func() bool {
-		candidates, err := srv.Children("/election/sweeper")
-		return err == nil && len(candidates) == 2
-	}, time.Minute, time.Millisecond, "b is queued")
+	require.NoError(t, srv.Await(t.Context(), "/election/sweeper", 2), "b is queued")
 
 	require.NoError(t, srv.Expire(t.Context(), a.client.SessionID()))
 
