@@ -82,13 +82,13 @@ func moves(from, to map[string]string) (pairs []string) {
 
 func TestBalancedMovesAtMostTheShareOfMemberThatJoinsOrLeaves(t *testing.T) {
 	changes := 0
-	for n := range 9 {
+	for n := range 8 {
 		// Every state that up to four members of these weights reach by joining and leaving in any order.
 		for _, weights := range [][]int{{1, 1, 1, 1}, {1, 2, 1, 3}, {3, 3, 2, 1}, {1, 1, 5, 2}, {2, 7, 1, 1}} {
 			changes += explore(t, partitions(n), weights)
 		}
 	}
-	require.Greater(t, changes, 2000)
+	require.Greater(t, changes, 1000)
 	t.Logf("%d changes", changes)
 }
 
@@ -185,7 +185,7 @@ func TestBalancedIsBalancedFromAnyCurrentAssignment(t *testing.T) {
 		}
 		return true
 	}
-	require.NoError(t, quick.Check(property, &quick.Config{MaxCount: 1000}))
+	require.NoError(t, quick.Check(property, &quick.Config{MaxCount: 300}))
 }
 
 func TestBalancedRefusesInvalidInput(t *testing.T) {

@@ -186,7 +186,7 @@ func TestSlowRenewalsAreSentLaterWithoutWakingTheWaiters(t *testing.T) {
 // A principal that repeats its requests, and does not end its earlier calls, makes the server refuse each transaction that has one
 // of their nodes.
 func TestRequestsThatAreTakenOverDoNotKeepOtherWaitersFromBeingRenewed(t *testing.T) {
-	const waiters, repeated = 10 * 64, 40
+	const waiters, repeated = 4 * 64, 40
 	simulated(t, func(w world) {
 		r, other := w.replica(), w.replica()
 		held := ask("first")

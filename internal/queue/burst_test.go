@@ -255,7 +255,7 @@ func (s servers) handOver(
 	defer c.disperse()
 	time.Sleep(loadTimeout / 6)
 	var total time.Duration
-	const times = 5
+	const times = 2
 	claim := s.holds(client, "/a")
 	for range times {
 		granted := make(chan *recipes.Claim)
@@ -264,7 +264,7 @@ func (s servers) handOver(
 			granted <- next
 		})
 		s.queued("/a", 2, loadTimeout)
-		time.Sleep(10 * roundTrip)
+		time.Sleep(4 * roundTrip)
 		began := time.Now()
 		pass(queue, claim)
 		claim = <-granted
