@@ -33,7 +33,7 @@ const (
 	writers = 4
 
 	// crowded bounds the writes of one writer in a round with contention.
-	crowded = 1000
+	crowded = 300
 )
 
 // newerWinsTheRace has an old holder write repeatedly while the new holder writes once, in many rounds. The number of writes
