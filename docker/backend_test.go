@@ -146,8 +146,7 @@ func TestNextRunRemovesLeftoversOfKilledRun(t *testing.T) {
 
 			_, err = choose(ctx, p)
 			require.NoError(t, err)
-			_, err = externalServer(addr).probe(ctx)
-			require.NoError(t, err, "a living run keeps what it has")
+			require.NoError(t, externalServer(addr).WaitServing(ctx), "a living run keeps what it has")
 			require.NotEmpty(t, belongings(ctx, t, cmd.Process.Pid))
 
 			require.NoError(t, cmd.Process.Kill())

@@ -4,9 +4,7 @@ package docker
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"testing"
 	"time"
@@ -63,67 +61,6 @@ func waitNewLeader(ctx context.Context, tb testing.TB, e *Ensemble, old *Server)
 		}
 		return fmt.Errorf("no server but %d leads", old.id)
 	}))
-}
-
-// session is a session at one server, without a ZooKeeper client.
-type session struct {
-	net.Conn
-}
-
-// dialSession creates a session with a timeout of ten seconds. It retries, because a server may
-// leave its first connections unanswered.
-func dialSession(tb testing.TB, addr string) *session {
-	tb.Helper()
-	hello := make([]byte, 44)
-	binary.BigEndian.PutUint32(hello[12:], 10_000) // timeout
-	binary.BigEndian.PutUint32(hello[24:], 16)     // length of the password
-	var err error
-	for range 15 {
-		var conn net.Conn
-		if conn, err = net.DialTimeout("tcp", addr, time.Second); err != nil {
-			continue
-		}
-		tb.Cleanup(func() { _ = conn.Close() })
-		s := &session{conn}
-		var answer []byte
-		if answer, err = s.ask(tb, hello, 2*time.Second); err == nil {
-			require.Positive(tb, binary.BigEndian.Uint32(answer[4:]), "negotiated timeout")
-			return s
-		}
-	}
-	require.NoError(tb, err)
-	return nil
-}
-
-// answerTime is how long a client waits for an answer that must come: a busy disk delays it by seconds.
-const answerTime = 20 * time.Second
-
-// ask sends a frame and waits for the next one.
-func (s *session) ask(tb testing.TB, frame []byte, wait time.Duration) ([]byte, error) {
-	tb.Helper()
-	require.NoError(tb, s.SetDeadline(time.Now().Add(wait)))
-	if _, err := s.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)); err != nil {
-		return nil, err
-	}
-	var size [4]byte
-	if _, err := io.ReadFull(s, size[:]); err != nil {
-		return nil, err
-	}
-	answer := make([]byte, binary.BigEndian.Uint32(size[:]))
-	_, err := io.ReadFull(s, answer)
-	return answer, err
-}
-
-func (s *session) ping(tb testing.TB) error {
-	tb.Helper()
-	return s.pingFor(tb, answerTime)
-}
-
-// pingFor pings, and waits so long for the answer.
-func (s *session) pingFor(tb testing.TB, wait time.Duration) error {
-	tb.Helper()
-	_, err := s.ask(tb, []byte{0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11}, wait)
-	return err
 }
 
 func TestEnsembleOfOneServes(t *testing.T) {
@@ -308,9 +245,9 @@ func isolatedFollowerStillAnswersPings(t trial, e *Ensemble) {
 		require.Less(t, time.Since(begin), time.Minute)
 	}
 	since(t, fmt.Sprintf("stopped answering, after %d pings", pings), begin)
-	// A follower notices after syncLimit ticks (2 s) without its leader's pings,
-	// of which it had one up to half a tick before the fault.
-	require.Greater(t, time.Since(begin), 1500*time.Millisecond)
+	// A follower notices after syncLimit ticks (2 s) without its leader's pings. The last of them came up to half a tick
+	// before the fault, or earlier than that if the leader was waiting for a processor.
+	require.Greater(t, time.Since(begin), time.Second)
 
 	begin = time.Now()
 	require.NoError(t, follower.Heal(ctx))
@@ -327,12 +264,13 @@ func isolatedLeaderContinuesToLead(t trial, e *Ensemble) {
 	begin := time.Now()
 	require.NoError(t, old.Isolate(ctx))
 	mode, err := old.Mode(ctx)
+	pinged := client.ping(t)
 	if took := time.Since(begin); took > time.Second {
 		t.Logf("not judged: it has led without followers for up to %v, of its syncLimit of 2 s", took)
 	} else {
 		require.NoError(t, err)
 		require.Equal(t, "leader", mode)
-		require.NoError(t, client.ping(t))
+		require.NoError(t, pinged)
 	}
 	waitNewLeader(ctx, t, e, old)
 	since(t, "new leader", begin)

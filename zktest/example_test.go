@@ -139,7 +139,7 @@ func ExampleEnsemble_LoseReply() {
 	defer end()
 
 	srv := zktest.Start(t, nil)
-	conn, _, err := zk.Connect(srv.Addrs(), 4*time.Second)
+	conn, _, err := zk.Connect(srv.Addrs(), 10*time.Second) // the next ping, which would spring the trap, is far away
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}

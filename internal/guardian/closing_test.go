@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -143,14 +144,17 @@ func TestSlowServerDoesNotFailTheRehearsal(t *testing.T) {
 }
 
 func TestAttemptsEndWithTheirTime(t *testing.T) {
-	w := newWorld(t, 1)
-	s := opened(t, w)
-	w.Server(1).Refuse(true)
-	ctx, cancel := context.WithTimeout(t.Context(), s.Timeout/50)
-	defer cancel()
-	err := s.close(ctx, orTCP(nil))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, w.Addrs()[0])
+	faketime.Test(t, func(t *testing.T) { // the first attempt has failed by then
+		e := zktest.Start(t, &zktest.Options{InMemory: true, Tick: 2 * time.Second})
+		s := &Session{Servers: e.Addrs(), Timeout: timeout}
+		require.NoError(t, s.open(t.Context(), e.Dial, e.Addrs()[0]))
+		e.Server(1).Refuse(true)
+		ctx, cancel := context.WithTimeout(t.Context(), s.Timeout/50)
+		defer cancel()
+		err := s.close(ctx, e.Dial)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, e.Addrs()[0])
+	})
 }
 
 func TestSilentServiceIsNoZooKeeper(t *testing.T) {
@@ -166,7 +170,7 @@ func TestSilentServiceIsNoZooKeeper(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	err = Rehearse(t.Context(), orTCP(nil), []string{l.Addr().String()}, time.Second)
+	err = Rehearse(t.Context(), orTCP(nil), []string{l.Addr().String()}, timeout)
 	require.ErrorContains(t, err, `not a ZooKeeper server: its answer begins with "HTTP"`)
 	require.NoError(t, l.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -32,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// timeout is T in these tests: no test waits for it.
-const timeout = 20 * time.Second
+// timeout is T in these tests, the longest that their servers grant: no test waits for it.
+const timeout = 40 * time.Second
 
 // A task is what a parent process does before it obeys its standard input.
 type task struct {
@@ -148,9 +149,14 @@ func obey(ctx context.Context, g *Guard, command string) error {
 		<-sent
 	case "unknown":
 		return g.Group(ctx, Unknown)
-	case "await": // until a guardian has acknowledged the first session again
-		for _, s := range g.sessions {
-			return g.await(ctx, s)
+	case "await": // until a guardian has acknowledged every session again
+		g.mu.Lock()
+		sessions := slices.Collect(maps.Values(g.sessions))
+		g.mu.Unlock()
+		for _, s := range sessions {
+			if err := g.await(ctx, s); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

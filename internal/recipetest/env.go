@@ -36,6 +36,9 @@ type Env struct {
 	Root string          // exists, persistent, without data
 	ZK   *zk.Conn        // for requests of the test itself
 
+	// SessionTimeout is Connect's default. New sets it to 10 s: no stall of a busy machine is so long that it ends a claim.
+	SessionTimeout time.Duration
+
 	servers []string
 
 	mu      sync.Mutex // guards clients
@@ -49,7 +52,7 @@ func New(tb testing.TB, servers ...string) *Env {
 		servers = strings.Split(os.Getenv("ZK_SERVERS"), ",")
 	}
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
-	s := &Env{T: tb, Ctx: ctx, servers: servers}
+	s := &Env{T: tb, Ctx: ctx, SessionTimeout: 10 * time.Second, servers: servers}
 	name := strings.Map(func(r rune) rune {
 		if r == '/' || r == '_' || r == '#' {
 			return '-'
@@ -150,15 +153,15 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// Connect returns a client of the given servers, or of all servers. By default its session timeout is 4 s and
-// it logs nothing.
+// Connect returns a client of the given servers, or of all servers. By default its session timeout is SessionTimeout and it
+// logs nothing.
 func (s *Env) Connect(opts recipes.Options, servers ...string) *recipes.Client {
 	s.T.Helper()
 	if len(servers) == 0 {
 		servers = s.servers
 	}
 	if opts.SessionTimeout == 0 {
-		opts.SessionTimeout = 4 * time.Second
+		opts.SessionTimeout = s.SessionTimeout
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -205,7 +205,7 @@ func TestNextContenderIsGrantedTheLockOfDeadProcessWithoutExpiry(t *testing.T) {
 func TestOneGuardianClosesTheSessionsOfManyClients(t *testing.T) {
 	const clients = 64
 	ensemble, expired := start(t, zktest.Options{Servers: 3})
-	p := hold(t, task{Servers: ensemble.Addrs(), Clients: clients})
+	p := hold(t, task{Servers: ensemble.Addrs(), Clients: clients, Timeout: 40 * time.Second}) // the guardian has T/2 for all
 	p.Kill()
 	lockAll(t, connect(t, ensemble.Addrs()), clients)
 	require.Empty(t, expired.list())

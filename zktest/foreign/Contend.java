@@ -169,8 +169,8 @@ public final class Contend {
         CuratorFramework client =
                 CuratorFrameworkFactory.builder()
                         .connectString(servers)
-                        .sessionTimeoutMs(4000)
-                        .connectionTimeoutMs(4000)
+                        .sessionTimeoutMs(10000)
+                        .connectionTimeoutMs(10000)
                         .retryPolicy(new ExponentialBackoffRetry(10, 5))
                         .build();
         client.getConnectionStateListenable()

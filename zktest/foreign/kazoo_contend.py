@@ -107,7 +107,7 @@ def secured(user, password, certificate):
 
 def main(recipe, servers, path, *login):
     def connect():
-        client = KazooClient(hosts=servers, timeout=4, **(secured(*login) if login else {}))
+        client = KazooClient(hosts=servers, timeout=10, **(secured(*login) if login else {}))
         client.add_listener(lambda state: report("lost") if state == KazooState.LOST else None)
         client.start()
         return client

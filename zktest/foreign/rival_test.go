@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -98,7 +97,7 @@ type zkLockTask struct {
 
 // zkLock contends with go-zookeeper's lock, which cannot be tried.
 var zkLock = child.New("zk.Lock", func(task zkLockTask) error {
-	conn, events, err := zk.Connect(task.Servers, 4*time.Second, zk.WithLogger(quiet{}))
+	conn, events, err := zk.Connect(task.Servers, sessionTimeout, zk.WithLogger(quiet{}))
 	if err != nil {
 		return err
 	}

@@ -28,13 +28,17 @@ type server struct {
 	ensemble  *zktest.Ensemble // nil for a real server
 }
 
+// sessionTimeout is what go-zookeeper's connections request, like the programs of the other libraries: the longest that zktest
+// grants by default.
+const sessionTimeout = 10 * time.Second
+
 // serve starts a zktest server for the test, or returns the real one that the environment names.
 func serve(t *testing.T) *server {
 	t.Helper()
 	if real := os.Getenv("ZKTEST_FOREIGN_SERVERS"); real != "" {
 		return &server{addresses: strings.Split(real, ","), root: freshRoot()}
 	}
-	ensemble := zktest.Start(t, nil)
+	ensemble := zktest.Start(t, &zktest.Options{ContainerInterval: time.Hour}) // no check deletes a path between two acquires
 	return &server{addresses: ensemble.Addrs(), root: freshRoot(), ensemble: ensemble}
 }
 
@@ -46,7 +50,7 @@ func (s *server) list() string { return strings.Join(s.addresses, ",") }
 // connect returns a go-zookeeper connection with a session.
 func (s *server) connect(t *testing.T) *zk.Conn {
 	t.Helper()
-	conn, events, err := zk.Connect(s.addresses, 4*time.Second, zk.WithLogger(quiet{}))
+	conn, events, err := zk.Connect(s.addresses, sessionTimeout, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	ctx := bounded(t)

@@ -35,7 +35,7 @@ func TestSetsOfLibrariesExcludeEachOther(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "counter")
 			require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
 
-			const theirs = 100
+			const theirs = 50
 			rivals := make([]rival, len(set.members))
 			for i, open := range set.members {
 				rivals[i] = open(t, s, path)

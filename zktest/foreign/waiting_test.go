@@ -4,6 +4,7 @@ package foreign
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -66,6 +67,9 @@ func waitForContenders(t *testing.T, conn *zk.Conn, path string, want int) {
 	ctx := bounded(t)
 	for {
 		children, _, changed, err := conn.ChildrenW(path)
+		if errors.Is(err, zk.ErrConnectionClosed) && ctx.Err() == nil {
+			continue // the request was lost with its connection, and the next one waits for another
+		}
 		require.NoError(t, err)
 		if len(children) == want {
 			return

@@ -5,6 +5,7 @@ package suite
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,6 +66,7 @@ func newEnv(tb testing.TB, e *docker.Ensemble) *env {
 		}
 	})
 	s.Env = recipetest.New(tb, e.Addrs()...)
+	s.SessionTimeout = 4 * time.Second // tests wait for expiries, and measure in T
 	tb.Cleanup(func() {
 		for _, p := range s.proxies {
 			p.Heal()

@@ -78,6 +78,10 @@ func TestMain(m *testing.M) {
 	os.Exit(zktest.Main(withRealServer{m}))
 }
 
+// minTimeout is the shortest session timeout that the servers grant: a session of it outlives the time between two requests, also
+// on a busy machine. Scenarios wait for the expiry of such sessions.
+const minTimeout = 2 * time.Second
+
 // realAddress is the address of the real server.
 var realAddress string
 
@@ -94,7 +98,7 @@ func (m withRealServer) Run() (code int) {
 		fmt.Fprintf(os.Stderr, "conformance: %v\nInstall Java or a container engine, or set %s=host:port to a running server.\n", err, serverVariable)
 		return 1
 	}
-	addr, stop, err := startEnsemble()
+	addr, stop, err := startEnsemble("-config", fmt.Sprintf("minSessionTimeout=%d", minTimeout.Milliseconds()))
 	if err != nil {
 		return fail(err)
 	}
@@ -187,7 +191,7 @@ func inMemory(t *testing.T, like server) server {
 
 func startZktest(t *testing.T, like server, users map[string]string, memory bool) (server, *zktest.Ensemble) {
 	t.Helper()
-	const tick = 400 * time.Millisecond
+	const tick = minTimeout / 2
 	ensemble := zktest.Start(t, &zktest.Options{
 		Tick: tick, ContainerInterval: 100 * time.Millisecond, TTLNodes: like.ttl, InMemory: memory, Users: users,
 	})

@@ -48,7 +48,7 @@ var sessions = []scenario{
 		b.do(getW("/probe/e"))
 		successor := s.dial("successor")
 		successor.noPings = true
-		successor.attachFor(a, 1000)
+		successor.attachFor(a, s.minTimeout)
 		b.awaitEvents(1)
 		successor.awaitEnd()
 		successor.sessionClosed = true
@@ -170,7 +170,7 @@ var sessions = []scenario{
 	{"a session that expires leaves nothing", func(s *run) {
 		b, c := s.session("b"), s.session("c")
 		a := s.dial("a")
-		a.connect(1000)
+		a.connect(s.minTimeout)
 		a.do(create("/probe/e", wire.Ephemeral))
 		a.do(create("/probe/n", wire.Persistent))
 		b.do(getW("/probe/e"))
@@ -197,7 +197,7 @@ var sessions = []scenario{
 		b := s.session("b")
 		a := s.dial("a")
 		a.noPings = true
-		a.connect(1000)
+		a.connect(s.minTimeout)
 		a.do(create("/probe/e", wire.Ephemeral)) // it does not watch the node itself: see differences
 		b.do(getW("/probe/e"))
 		b.awaitEvents(1)
