@@ -72,6 +72,7 @@ func TestRunReportsOverrun(t *testing.T) {
 	overrun := func(t *testing.T) (s *recipetest.Env, w *recipetest.WorkCall, next *recipetest.Campaigning) {
 		t.Helper()
 		s = recipetest.New(t)
+		s.SessionTimeout = 4 * time.Second // the test waits for heartbeats
 		termLog := s.TermLog()
 		c := termLog.Candidate(election.Options{StopTimeout: 100 * time.Millisecond})
 		w = termLog.Next()
