@@ -107,9 +107,9 @@ func drain(t *testing.T, when string, args ...string) []string {
 }
 
 func TestTerminatedWorkerFinishesItsItemAndReleases(t *testing.T) {
-	lines := drain(t, "begins item 2")
-	require.Contains(t, lines, "finishes item 2")
-	require.NotContains(t, lines, "begins item 3")
+	lines := drain(t, "begins item 1", "-item", "4s") // which must last until the signal is handled
+	require.Contains(t, lines, "finishes item 1")
+	require.NotContains(t, lines, "begins item 2")
 	require.Equal(t, "released, exit", lines[len(lines)-1])
 }
 

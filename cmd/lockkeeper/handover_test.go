@@ -35,8 +35,9 @@ func TestRunHandsItsElectionOverToTheNamedCandidate(t *testing.T) {
 	ensemble := startServers(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	first := startProcess(t, ensemble, "run", "--elect", "/workers", "--hand-over-to", "c", "--", "sleep", "60")
-	requireContenders(t, ensemble, "/workers", 1)
+	first := startProcess(t, ensemble, "run", "--elect", "/workers", "--hand-over-to", "c", "--",
+		"sh", "-c", "echo leads; exec sleep 60")
+	first.awaitOutput("leads")
 	leads := make(chan string, 2)
 	for i, owner := range []string{"b", "c"} {
 		campaigns(ctx, t, clientOf(t, ensemble, owner), "/workers", leads)

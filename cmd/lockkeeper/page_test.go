@@ -29,12 +29,21 @@ func TestExamplesOfPageRun(t *testing.T) {
 	ensemble := startServers(t, nil)
 	examples := regexp.MustCompile("(?s)```console\n\\$ ([^\n]+)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	require.Greater(t, len(examples), 4)
-	for _, example := range examples {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", example[1])
+	runs := func(example string) string {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", example)
 		cmd.Env = append(os.Environ(), mainVariable+"=1", serversVariable+"="+connectString(ensemble),
 			"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 		output, _ := cmd.CombinedOutput() // the output has the status where it matters
-		require.Equal(t, withoutDetails(example[2]), withoutDetails(string(output)), example[1])
+		return string(output)
+	}
+	// A heartbeat between the loss of a hold and its release notices the loss, and the output has more: that is right, too.
+	noticed := regexp.MustCompile("the command gets SIGTERM|the command ended with status")
+	for _, example := range examples {
+		output := runs(example[1])
+		for tries := 1; tries < 5 && noticed.MatchString(output); tries++ {
+			output = runs(example[1])
+		}
+		require.Equal(t, withoutDetails(example[2]), withoutDetails(output), example[1])
 	}
 }
 

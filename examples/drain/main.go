@@ -17,15 +17,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// itemTime is how long an item takes.
-const itemTime = 300 * time.Millisecond
-
 func main() {
 	servers := flag.String("servers", "", "connect string of an ensemble, zk1:2181,zk2:2181/app; empty: a ZooKeeper server in this process")
 	lose := flag.Bool("lose", false, "expire the session during the second item; only without -servers")
+	itemTime := flag.Duration("item", 300*time.Millisecond, "how long an item takes, less than "+stopTimeout.String())
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := connect(ctx, *servers, *lose)
+	err := connect(ctx, *servers, *lose, *itemTime)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "drain:", err)
@@ -35,11 +33,11 @@ func main() {
 }
 
 // connect runs the worker on the ensemble that servers names, or on a ZooKeeper server in this process.
-func connect(ctx context.Context, servers string, lose bool) (err error) {
-	if flag.NArg() > 0 || lose && servers != "" {
-		return errors.New("usage: drain [-servers zk1:2181,zk2:2181/app] or drain [-lose]")
+func connect(ctx context.Context, servers string, lose bool, itemTime time.Duration) (err error) {
+	if flag.NArg() > 0 || lose && servers != "" || itemTime >= stopTimeout {
+		return errors.New("usage: drain [-item 300ms] [-servers zk1:2181,zk2:2181/app] or drain [-item 300ms] [-lose]; -h explains the flags")
 	}
-	expire := func(context.Context, int64) error { return nil }
+	var expire func(ctx context.Context, session int64) error // nil unless the session is to expire
 	list := []string{servers}
 	if servers == "" {
 		var ensemble *zktest.Ensemble
@@ -59,17 +57,18 @@ func connect(ctx context.Context, servers string, lose bool) (err error) {
 	defer client.Close()
 	return run(ctx, client, func(ctx context.Context, item int) error {
 		fmt.Println("begins item", item)
-		if item == 2 {
+		if item == 2 && expire != nil {
 			if err := expire(ctx, client.SessionID()); err != nil {
 				return err
 			}
+			return process(ctx, item, time.Hour) // only the loss ends it
 		}
-		return process(ctx, item)
+		return process(ctx, item, itemTime)
 	})
 }
 
 // process represents the work on an item. Real work would send the token with its writes: see the worker example.
-func process(ctx context.Context, item int) error {
+func process(ctx context.Context, item int, itemTime time.Duration) error {
 	select {
 	case <-time.After(itemTime):
 		fmt.Println("finishes item", item)

@@ -67,10 +67,13 @@ func TestPartitionedCommandIsKilledWithItsChildBeforeTheLockIsGranted(t *testing
 		t.Parallel()
 		s := withCommand(t)
 		locks := s.service()
-		proxy, err := docker.NewProxy(strings.TrimPrefix(locks.start().url, "http://"))
+		r := locks.start()
+		proxy, err := docker.NewProxy(strings.TrimPrefix(r.url, "http://"))
 		require.NoError(t, err)
 		s.proxies = append(s.proxies, proxy)
-		s.requireKilledBeforeGrant(proxy, orders, "--url", "http://"+proxy.Addr(), "--token-file", locks.token, "--ttl", "2s", "--lock", "team/orders")
+		// The lock is granted TTL/32 after the end of the lease: that is what a busy machine may take to send SIGKILL.
+		s.requireKilledBeforeGrant(proxy, orders, "--url", "http://"+proxy.Addr(), "--token-file", locks.token, "--ttl", "20s", "--lock", "team/orders")
+		r.stop()
 	})
 }
 

@@ -148,9 +148,10 @@ func (s *env) run(at site, args ...string) *child.Process {
 }
 
 // stubborn is a command that ignores SIGTERM, as its own child does. Each prints "parent" or "child" and the time, again and
-// again, but not for ever: nothing else ends them if the test fails.
+// again, but not for ever: nothing else ends them if the test fails. The pauses leave the processors to other tests, and the last
+// process ends up to 10 ms after the last row.
 var stubborn = []string{"--", "sh", "-c", `trap '' TERM
-sh -c 'for i in $(seq 20000); do date +"child %s%N"; done' & for i in $(seq 20000); do date +"parent %s%N"; done`}
+sh -c 'for i in $(seq 20000); do date +"child %s%N"; sleep 0.01; done' & for i in $(seq 20000); do date +"parent %s%N"; sleep 0.01; done`}
 
 // lastPrinted returns when a stubborn command last printed, its child included.
 func (s *env) lastPrinted(p *child.Process) time.Time {

@@ -19,7 +19,7 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	const (
-		timeout = 2 * time.Second
+		timeout = 4 * time.Second        // of those that are killed, and live until then
 		tick    = 200 * time.Millisecond // of the servers
 	)
 	task := contenderTask{Path: s.Path("election"), Timeout: timeout, Election: true}
@@ -27,7 +27,7 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 	firstToken := tokenOf(first, "acquired")
 	second := s.contender(task)
 	s.Waiting("election", 2)
-	third := s.Campaigning(s.Ctx, s.Election(s.Connect(recipes.Options{SessionTimeout: timeout}), "election", "third"))
+	third := s.Campaigning(s.Ctx, s.Election(s.Connect(recipes.Options{SessionTimeout: 10 * time.Second}), "election", "third"))
 	s.Waiting("election", 3)
 
 	killed := time.Now()

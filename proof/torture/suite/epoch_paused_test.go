@@ -18,7 +18,7 @@ import (
 // either check, and the data of the newer leader remain.
 func TestPausedLeadersStaleWriteFailsAsAWhole(t *testing.T) {
 	t.Parallel()
-	const timeout = 2 * time.Second
+	const timeout = 2 * time.Second // of the process that is stopped
 	for range 3 {
 		s := onThree(t)
 		s.state()
@@ -29,7 +29,7 @@ func TestPausedLeadersStaleWriteFailsAsAWhole(t *testing.T) {
 		s.requireState("process")
 
 		leader.Stop()
-		term, e := s.leadsEpoch(s.Connect(recipes.Options{SessionTimeout: timeout}), "b")
+		term, e := s.leadsEpoch(s.Connect(recipes.Options{SessionTimeout: 10 * time.Second}), "b")
 		require.Equal(t, int64(2), e.Number())
 		_, err := e.Commit(s.Ctx, writes(s.Path(lead), "b")...)
 		require.NoError(t, err)

@@ -25,14 +25,14 @@ import (
 func TestPausedHolderIsRefusedByTheGate(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
-	const timeout = 2 * time.Second
+	const timeout = 2 * time.Second // of the process that is stopped
 	var store fencing.Gate
 	holder := s.contender(contenderTask{Path: s.Path("lock"), Timeout: timeout})
 	old := tokenOf(holder, "acquired")
 	holder.Send("write")
 	require.NoError(t, store.Admit(tokenOf(holder, "write")))
 
-	next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{SessionTimeout: timeout}), "lock"))
+	next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{SessionTimeout: 10 * time.Second}), "lock"))
 	s.Waiting("lock", 2)
 	holder.Stop()
 	hold := next.Granted()
@@ -58,7 +58,8 @@ func TestPausedHolderIsRefusedByTheGate(t *testing.T) {
 // is tried with several waiters at the same time.
 func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 	t.Parallel()
-	const timeout, waiters = 3 * time.Second, 8
+	// The sessions must outlast the steps between the stop and the isolation. Several waits for their end take up to 6 T.
+	const timeout, waiters = 4 * time.Second, 8
 	s := onFresh(t, docker.Options{
 		Servers:   3,
 		SyncLimit: 200, // an isolated follower notices nothing for 40 s

@@ -146,14 +146,16 @@ func TestLoopOfAcquiresCostsItsPrincipalNoLease(t *testing.T) {
 	r := s.service().start()
 	r.acquire("holder", http.StatusOK, "")
 	hold := r.post("invoices/acquire", http.StatusOK, `{"ownerId": "holder", "requestId": "1"}`)
-	run := s.launch(append(append([]string{"run"}, r.access()...), "--ttl", "3s", "--lock", "team/ledger", "--", "sh", "-c", "echo holds; read line; exit 7")...)
+	run := s.launch(append(append([]string{"run"}, r.access()...), "--ttl", "12s", "--lock", "team/ledger", "--", "sh", "-c", "echo holds; read line; exit 7")...)
 	s.line(run, "holds")
 	loop := r.storm()
 	for range 10 {
 		loop.exceeds(s, 50)
 		hold = r.post("invoices/renew", http.StatusOK, hold.proof())
 	}
-	r.renews(4) // of the command, whose lease would have expired without them
+	s.Eventually("renewals of the command", func() bool {
+		return r.logged(`"action":"renew"`, `"status":200`, `"key":"ledger"`) >= 2
+	})
 	require.NoError(t, run.Send("go on"))
 	require.Equal(t, 7, s.status(run), run.Output())
 	require.Empty(t, s.Nodes("locks/team/ledger"), "the command has released it")
@@ -161,6 +163,8 @@ func TestLoopOfAcquiresCostsItsPrincipalNoLease(t *testing.T) {
 	r.post("invoices/release", http.StatusOK, hold.proof())
 	require.Empty(t, s.Nodes("locks/team/invoices"))
 	loop.exceeds(s, 1)
+	loop.calm()
+	r.stop()
 }
 
 // The requests are counted at the server: the same hand-offs, with one stream and with many.

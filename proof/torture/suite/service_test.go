@@ -83,6 +83,14 @@ func (l *lockService) start() *replica {
 	return r
 }
 
+// stop stops the replica in order. The end of a test waits for the session of a replica that is killed, which lasts 10 s.
+func (r *replica) stop() {
+	s := r.service.env
+	s.T.Helper()
+	s.interrupt(r.process)
+	require.Equal(s.T, 0, s.status(r.process), r.process.Output())
+}
+
 // access returns the arguments with which a command uses the replica and others.
 func (r *replica) access(others ...*replica) []string {
 	urls := []string{r.url}

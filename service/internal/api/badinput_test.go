@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -165,34 +166,36 @@ func TestForeignOrAlteredLockTokenIsRefused(t *testing.T) {
 }
 
 func TestEachOutcomeOfTheProtocolHasItsProblem(t *testing.T) {
-	for _, c := range []struct {
-		err    error
-		status int
-		code   string
-		field  string
-		value  any
-	}{
-		{&lease.HeldError{Front: held, RetryAfter: 1500_000_000}, 409, "LOCK_ALREADY_HELD", "currentOwner", "w0"},
-		{&lease.HeldError{Front: held, RetryAfter: 1500_000_000}, 409, "LOCK_ALREADY_HELD", "retryAfterMillis", 1500.0},
-		{&lease.HeldError{Front: lease.Contender{Contender: recipes.Contender{Owner: "w1"}, Lease: &lease.Lease{}}}, 409, "LOCK_ALREADY_HELD", "currentOwner", nil},
-		{lease.ErrSuperseded, 409, "REQUEST_SUPERSEDED", "status", 409.0},
-		{lease.ErrCannotNotify, 409, "HOLDER_CANNOT_BE_NOTIFIED", "status", 409.0},
-		{&lease.FrontError{Token: 43}, 409, "HOLDER_CHANGED", "fencingToken", "43"},
-		{lease.ErrGone, 410, "LOCK_EXPIRED", "status", 410.0},
-		{lease.ErrReleased, 410, "LOCK_RELEASED", "status", 410.0},
-		{&lease.RevokedError{By: "ops", Reason: "stuck"}, 410, "LOCK_REVOKED", "reason", "stuck"},
-		{lease.ErrExhausted, 410, "LEASE_EXHAUSTED", "status", 410.0},
-		{lease.ErrNotFound, 404, "LOCK_NOT_FOUND", "status", 404.0},
-		{&lease.MismatchError{Field: "reentrant"}, 422, "REQUEST_MISMATCH", "status", 422.0},
-		{lease.ErrUncertain, 503, "UNAVAILABLE", "status", 503.0},
-		{errZooKeeper, 503, "UNAVAILABLE", "status", 503.0},
-	} {
-		f := newFixture(t, &scripted{err: c.err})
-		r := f.send("client", http.MethodPost, acquirePath, acquireBody)
-		require.Equal(t, c.status, r.status)
-		require.Equal(t, c.code, r.code(t))
-		require.Equal(t, c.value, r.json(t)[c.field])
-		require.NotContains(t, string(r.body), "10.1.2.3", "an answer shows nothing of ZooKeeper")
-		require.Contains(t, f.audit.String(), `"code":"`+c.code+`"`)
-	}
+	faketime.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			err    error
+			status int
+			code   string
+			field  string
+			value  any
+		}{
+			{&lease.HeldError{Front: held, RetryAfter: 1500_000_000}, 409, "LOCK_ALREADY_HELD", "currentOwner", "w0"},
+			{&lease.HeldError{Front: held, RetryAfter: 1500_000_000}, 409, "LOCK_ALREADY_HELD", "retryAfterMillis", 1500.0},
+			{&lease.HeldError{Front: lease.Contender{Contender: recipes.Contender{Owner: "w1"}, Lease: &lease.Lease{}}}, 409, "LOCK_ALREADY_HELD", "currentOwner", nil},
+			{lease.ErrSuperseded, 409, "REQUEST_SUPERSEDED", "status", 409.0},
+			{lease.ErrCannotNotify, 409, "HOLDER_CANNOT_BE_NOTIFIED", "status", 409.0},
+			{&lease.FrontError{Token: 43}, 409, "HOLDER_CHANGED", "fencingToken", "43"},
+			{lease.ErrGone, 410, "LOCK_EXPIRED", "status", 410.0},
+			{lease.ErrReleased, 410, "LOCK_RELEASED", "status", 410.0},
+			{&lease.RevokedError{By: "ops", Reason: "stuck"}, 410, "LOCK_REVOKED", "reason", "stuck"},
+			{lease.ErrExhausted, 410, "LEASE_EXHAUSTED", "status", 410.0},
+			{lease.ErrNotFound, 404, "LOCK_NOT_FOUND", "status", 404.0},
+			{&lease.MismatchError{Field: "reentrant"}, 422, "REQUEST_MISMATCH", "status", 422.0},
+			{lease.ErrUncertain, 503, "UNAVAILABLE", "status", 503.0},
+			{errZooKeeper, 503, "UNAVAILABLE", "status", 503.0},
+		} {
+			f := newFixture(t, &scripted{err: c.err})
+			r := f.send("client", http.MethodPost, acquirePath, acquireBody)
+			require.Equal(t, c.status, r.status)
+			require.Equal(t, c.code, r.code(t))
+			require.Equal(t, c.value, r.json(t)[c.field])
+			require.NotContains(t, string(r.body), "10.1.2.3", "an answer shows nothing of ZooKeeper")
+			require.Contains(t, f.audit.String(), `"code":"`+c.code+`"`)
+		}
+	})
 }

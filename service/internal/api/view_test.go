@@ -104,116 +104,120 @@ func hostile() lease.Contender {
 }
 
 func TestPagesAreWellFormedAndEscaped(t *testing.T) {
-	waiter := lease.Contender{Contender: recipes.Contender{Owner: `</ol></table><script>alert(3)</script>`, Token: 42}}
-	f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{hostile(), waiter}}})
-	admin := browser{f, "admin", ownOrigin}
-	for _, c := range []struct {
-		who                browser
-		method, path, form string
-		status             int
-	}{
-		{browser{f: f}, "GET", "/", "", 401},
-		{browser{f: f, cookie: "<b>"}, "GET", "/", "", 401},
-		{browser{f: f, cookie: "both"}, "GET", "/", "", 200},
-		{admin, "GET", `/?namespace=own&prefix=%22%3E%3Cscript%3E&page=`, "", 200},
-		{admin, "GET", "/?namespace=%3Cscript%3E", "", 403},
-		{browser{f: f, cookie: "both"}, "GET", "/?namespace=%3Cscript%3E", "", 422},
-		{admin, "GET", "/?page=%2F", "", 422},
-		{admin, "GET", "/key?namespace=own&key=%3Cscript%3E", "", 200},
-		{admin, "GET", "/key?namespace=own", "", 422},
-		{admin, "GET", "/key?key=a", "", 403},
-		{admin, "GET", "/key?namespace=other&key=a", "", 403},
-		{browser{f: f}, "GET", "/key?namespace=own&key=a", "", 401},
-		{admin, "GET", "/?namespace=own&page=%2F", "", 422},
-		{admin, "GET", "/force-release?namespace=own&key=%3Cscript%3E", "", 200},
-		{admin, "GET", "/force-release?namespace=own", "", 422},
-		{admin, "POST", "/force-release?namespace=own&key=%3Cscript%3E", forceFields, 200},
-		{admin, "GET", "/actions?namespace=own", "", 200},
-		{admin, "GET", "/actions", "", 200},
-		{admin, "GET", "/actions?namespace=other", "", 403},
-		{browser{f: f, cookie: "client"}, "GET", "/actions", "", 403},
-		{browser{f: f}, "GET", "/actions", "", 401},
-		{admin, "POST", forceURL, "fencingToken=41&reason=+&mode=safe", 422},
-		{admin, "POST", forceURL, "fencingToken=41&reason=stuck&mode=%3Cscript%3E", 422},
-		{admin, "POST", forceURL, "fencingToken=%3Cscript%3E&reason=stuck&mode=safe", 422},
-	} {
-		r := c.who.send(c.method, c.path, c.form)
-		require.Equal(t, c.status, r.status, "%s: %s", c.path, r.body)
-		require.Equal(t, "text/html; charset=utf-8", r.header.Get("Content-Type"))
-		require.Contains(t, r.header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self';")
-		require.NotContains(t, r.header.Get("Content-Security-Policy"), "unsafe")
-		require.Equal(t, "nosniff", r.header.Get("X-Content-Type-Options"))
-		require.Equal(t, "no-store", r.header.Get("Cache-Control"))
-		names := elements(t, string(r.body))
-		require.NotContains(t, names, "img")
-		scripts := slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "script") })
-		require.Equal(t, []string{"script[{{ src} /page.js} {{ defer} defer}]"}, scripts)
-	}
-	body := string(admin.send("GET", "/?namespace=own", "").body)
-	require.Contains(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")
-	require.Contains(t, body, "<bdi>&#34;&gt;&lt;img src=x onerror=alert(2)&gt;</bdi>")
-	require.Contains(t, body, "<li><bdi>&lt;/ol&gt;&lt;/table&gt;")
-	body = string(admin.send("GET", "/key?namespace=own&key=a", "").body)
-	require.Contains(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")
-	require.Contains(t, body, "<dt><bdi>value</bdi></dt><dd><bdi>&#34;&gt;&lt;img src=x onerror=alert(2)&gt;</bdi>")
-	require.Contains(t, body, "<li><bdi>&lt;/ol&gt;&lt;/table&gt;")
-	require.Contains(t, body, `<td data-label="Reason"><bdi>stuck</bdi></td>`)
-	body = string(admin.send("GET", "/actions", "").body)
-	require.Contains(t, body, "<bdi>own/&lt;script&gt;</bdi>")
-	require.Contains(t, body, `<td data-label="Outcome">done</td>`)
-	for path, mediaType := range map[string]string{"/page.js": "text/javascript", "/page.css": "text/css"} {
-		file := browser{f: f}.send("GET", path, "")
-		require.Equal(t, 200, file.status)
-		require.Equal(t, mediaType+"; charset=utf-8", file.header.Get("Content-Type"))
-	}
+	faketime.Test(t, func(t *testing.T) {
+		waiter := lease.Contender{Contender: recipes.Contender{Owner: `</ol></table><script>alert(3)</script>`, Token: 42}}
+		f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{hostile(), waiter}}})
+		admin := browser{f, "admin", ownOrigin}
+		for _, c := range []struct {
+			who                browser
+			method, path, form string
+			status             int
+		}{
+			{browser{f: f}, "GET", "/", "", 401},
+			{browser{f: f, cookie: "<b>"}, "GET", "/", "", 401},
+			{browser{f: f, cookie: "both"}, "GET", "/", "", 200},
+			{admin, "GET", `/?namespace=own&prefix=%22%3E%3Cscript%3E&page=`, "", 200},
+			{admin, "GET", "/?namespace=%3Cscript%3E", "", 403},
+			{browser{f: f, cookie: "both"}, "GET", "/?namespace=%3Cscript%3E", "", 422},
+			{admin, "GET", "/?page=%2F", "", 422},
+			{admin, "GET", "/key?namespace=own&key=%3Cscript%3E", "", 200},
+			{admin, "GET", "/key?namespace=own", "", 422},
+			{admin, "GET", "/key?key=a", "", 403},
+			{admin, "GET", "/key?namespace=other&key=a", "", 403},
+			{browser{f: f}, "GET", "/key?namespace=own&key=a", "", 401},
+			{admin, "GET", "/?namespace=own&page=%2F", "", 422},
+			{admin, "GET", "/force-release?namespace=own&key=%3Cscript%3E", "", 200},
+			{admin, "GET", "/force-release?namespace=own", "", 422},
+			{admin, "POST", "/force-release?namespace=own&key=%3Cscript%3E", forceFields, 200},
+			{admin, "GET", "/actions?namespace=own", "", 200},
+			{admin, "GET", "/actions", "", 200},
+			{admin, "GET", "/actions?namespace=other", "", 403},
+			{browser{f: f, cookie: "client"}, "GET", "/actions", "", 403},
+			{browser{f: f}, "GET", "/actions", "", 401},
+			{admin, "POST", forceURL, "fencingToken=41&reason=+&mode=safe", 422},
+			{admin, "POST", forceURL, "fencingToken=41&reason=stuck&mode=%3Cscript%3E", 422},
+			{admin, "POST", forceURL, "fencingToken=%3Cscript%3E&reason=stuck&mode=safe", 422},
+		} {
+			r := c.who.send(c.method, c.path, c.form)
+			require.Equal(t, c.status, r.status, "%s: %s", c.path, r.body)
+			require.Equal(t, "text/html; charset=utf-8", r.header.Get("Content-Type"))
+			require.Contains(t, r.header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self';")
+			require.NotContains(t, r.header.Get("Content-Security-Policy"), "unsafe")
+			require.Equal(t, "nosniff", r.header.Get("X-Content-Type-Options"))
+			require.Equal(t, "no-store", r.header.Get("Cache-Control"))
+			names := elements(t, string(r.body))
+			require.NotContains(t, names, "img")
+			scripts := slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "script") })
+			require.Equal(t, []string{"script[{{ src} /page.js} {{ defer} defer}]"}, scripts)
+		}
+		body := string(admin.send("GET", "/?namespace=own", "").body)
+		require.Contains(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")
+		require.Contains(t, body, "<bdi>&#34;&gt;&lt;img src=x onerror=alert(2)&gt;</bdi>")
+		require.Contains(t, body, "<li><bdi>&lt;/ol&gt;&lt;/table&gt;")
+		body = string(admin.send("GET", "/key?namespace=own&key=a", "").body)
+		require.Contains(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")
+		require.Contains(t, body, "<dt><bdi>value</bdi></dt><dd><bdi>&#34;&gt;&lt;img src=x onerror=alert(2)&gt;</bdi>")
+		require.Contains(t, body, "<li><bdi>&lt;/ol&gt;&lt;/table&gt;")
+		require.Contains(t, body, `<td data-label="Reason"><bdi>stuck</bdi></td>`)
+		body = string(admin.send("GET", "/actions", "").body)
+		require.Contains(t, body, "<bdi>own/&lt;script&gt;</bdi>")
+		require.Contains(t, body, `<td data-label="Outcome">done</td>`)
+		for path, mediaType := range map[string]string{"/page.js": "text/javascript", "/page.css": "text/css"} {
+			file := browser{f: f}.send("GET", path, "")
+			require.Equal(t, 200, file.status)
+			require.Equal(t, mediaType+"; charset=utf-8", file.header.Get("Content-Type"))
+		}
+	})
 }
 
 func TestPageOffersWhatTheRoleAllows(t *testing.T) {
-	f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{held, {Contender: recipes.Contender{Owner: "next"}}}}})
-	stranger := browser{f, "", ownOrigin}
-	for _, path := range []string{"/", "/?namespace=own", keyURL, forceURL} {
-		r := stranger.send("GET", path, "")
-		require.Equal(t, 401, r.status)
-		require.Contains(t, string(r.body), `action="/login"`)
-		require.NotContains(t, string(r.body), "w0")
-	}
-	require.Equal(t, 401, stranger.send("GET", "/events?namespace=own", "").status)
-	require.Zero(t, f.locks.count(), "a stranger causes no request to ZooKeeper")
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{status: lease.Status{Contenders: []lease.Contender{held, {Contender: recipes.Contender{Owner: "next"}}}}})
+		stranger := browser{f, "", ownOrigin}
+		for _, path := range []string{"/", "/?namespace=own", keyURL, forceURL} {
+			r := stranger.send("GET", path, "")
+			require.Equal(t, 401, r.status)
+			require.Contains(t, string(r.body), `action="/login"`)
+			require.NotContains(t, string(r.body), "w0")
+		}
+		require.Equal(t, 401, stranger.send("GET", "/events?namespace=own", "").status)
+		require.Zero(t, f.locks.count(), "a stranger causes no request to ZooKeeper")
 
-	client := browser{f, "client", ownOrigin}
-	first := client.send("GET", "/", "")
-	require.Equal(t, 200, first.status)
-	require.Contains(t, string(first.body), `<th scope="row"><a href="/?namespace=own">own</a></th>`)
-	require.NotContains(t, string(first.body), "/actions")
-	rows := client.send("GET", "/?namespace=own", "")
-	for _, shown := range []string{`<a href="/key?key=a%2Fb&amp;namespace=own"><bdi>a/b</bdi></a>`, "w0", "leader, publishes", "10.0.0.1:80", "next", "(client)"} {
-		require.Contains(t, string(rows.body), shown)
-	}
-	require.NotContains(t, string(rows.body), "/actions")
-	key := string(client.send("GET", keyURL, "").body)
-	for _, shown := range []string{"w0", "<dd>41</dd>", "<li><bdi>next</bdi>", `<a href="/?namespace=own">`} {
-		require.Contains(t, key, shown)
-	}
-	require.NotContains(t, key, "Force-release")
-	require.Equal(t, 403, client.send("GET", "/?namespace=other", "").status)
-	require.Equal(t, 403, client.send("GET", forceURL, "").status)
-	require.Equal(t, 403, client.send("POST", forceURL, forceFields).status)
-	require.NotContains(t, f.locks.calls, "force-release")
+		client := browser{f, "client", ownOrigin}
+		first := client.send("GET", "/", "")
+		require.Equal(t, 200, first.status)
+		require.Contains(t, string(first.body), `<th scope="row"><a href="/?namespace=own">own</a></th>`)
+		require.NotContains(t, string(first.body), "/actions")
+		rows := client.send("GET", "/?namespace=own", "")
+		for _, shown := range []string{`<a href="/key?key=a%2Fb&amp;namespace=own"><bdi>a/b</bdi></a>`, "w0", "leader, publishes", "10.0.0.1:80", "next", "(client)"} {
+			require.Contains(t, string(rows.body), shown)
+		}
+		require.NotContains(t, string(rows.body), "/actions")
+		key := string(client.send("GET", keyURL, "").body)
+		for _, shown := range []string{"w0", "<dd>41</dd>", "<li><bdi>next</bdi>", `<a href="/?namespace=own">`} {
+			require.Contains(t, key, shown)
+		}
+		require.NotContains(t, key, "Force-release")
+		require.Equal(t, 403, client.send("GET", "/?namespace=other", "").status)
+		require.Equal(t, 403, client.send("GET", forceURL, "").status)
+		require.Equal(t, 403, client.send("POST", forceURL, forceFields).status)
+		require.NotContains(t, f.locks.calls, "force-release")
 
-	admin := browser{f, "admin", ownOrigin}
-	require.Contains(t, string(admin.send("GET", keyURL, "").body), `href="/force-release?key=a%2Fb&amp;namespace=own"`)
-	require.Contains(t, string(admin.send("GET", "/?namespace=own", "").body), `href="/actions?namespace=own"`)
-	form := string(admin.send("GET", forceURL, "").body)
-	require.Contains(t, form, `name="fencingToken" value="41"`)
-	require.Contains(t, form, "Warning: with mode now")
-	require.Equal(t, 403, admin.send("POST", "/force-release?key=k&namespace=other", forceFields).status)
-	require.NotContains(t, f.locks.calls, "force-release")
-	done := admin.send("POST", forceURL, forceFields)
-	require.Equal(t, 200, done.status)
-	require.Contains(t, string(done.body), "is notified")
-	require.Contains(t, f.locks.calls, "force-release")
-	require.Contains(t, f.audit.String(), `"reason":"stuck"`)
-	require.NotContains(t, f.log.String()+f.audit.String(), base64.RawURLEncoding.EncodeToString([]byte("admin")), "the cookie is a secret")
+		admin := browser{f, "admin", ownOrigin}
+		require.Contains(t, string(admin.send("GET", keyURL, "").body), `href="/force-release?key=a%2Fb&amp;namespace=own"`)
+		require.Contains(t, string(admin.send("GET", "/?namespace=own", "").body), `href="/actions?namespace=own"`)
+		form := string(admin.send("GET", forceURL, "").body)
+		require.Contains(t, form, `name="fencingToken" value="41"`)
+		require.Contains(t, form, "Warning: with mode now")
+		require.Equal(t, 403, admin.send("POST", "/force-release?key=k&namespace=other", forceFields).status)
+		require.NotContains(t, f.locks.calls, "force-release")
+		done := admin.send("POST", forceURL, forceFields)
+		require.Equal(t, 200, done.status)
+		require.Contains(t, string(done.body), "is notified")
+		require.Contains(t, f.locks.calls, "force-release")
+		require.Contains(t, f.audit.String(), `"reason":"stuck"`)
+		require.NotContains(t, f.log.String()+f.audit.String(), base64.RawURLEncoding.EncodeToString([]byte("admin")), "the cookie is a secret")
+	})
 }
 
 func TestFormOfAnotherOriginIsRefused(t *testing.T) {
@@ -234,9 +238,11 @@ func TestFormOfAnotherOriginIsRefused(t *testing.T) {
 			require.Zero(t, f.locks.count())
 		})
 	}
-	f := newFixture(t, &scripted{})
-	own := http.Header{"Origin": {f.server.URL}} // in plain text, a browser sends no Sec-Fetch-Site
-	require.Equal(t, 200, browser{f, "admin", own}.send("POST", forceURL, forceFields).status)
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{})
+		own := http.Header{"Origin": {f.server.URL}} // in plain text, a browser sends no Sec-Fetch-Site
+		require.Equal(t, 200, browser{f, "admin", own}.send("POST", forceURL, forceFields).status)
+	})
 }
 
 func TestTokenOfTheCookieIsOfUseToThePageOnly(t *testing.T) {
