@@ -142,6 +142,11 @@ func TestZktestKnowsClientsByTheirCertificatesAsZooKeeperDoes(t *testing.T) {
 		"-config", "ssl.keyStore.location={files}/server.pem", "-config", "ssl.trustStore.location={files}/authority.pem")
 	host, _, err := net.SplitHostPort(reference.address)
 	require.NoError(t, err)
+	secure := net.JoinHostPort(host, port)
+	require.Eventually(t, func() bool { // ZooKeeper opens it after the other one, on which it serves
+		conn, err := net.Dial("tcp", secure)
+		return err == nil && conn.Close() == nil
+	}, maxWait, 10*time.Millisecond)
 
 	const tick = 400 * time.Millisecond
 	ensemble := zktest.Start(t, &zktest.Options{Tick: tick, TLS: &tls.Config{
@@ -149,7 +154,7 @@ func TestZktestKnowsClientsByTheirCertificatesAsZooKeeperDoes(t *testing.T) {
 		ClientAuth:   tls.VerifyClientCertIfGiven, ClientCAs: by.authority.Pool(),
 	}})
 	double := server{name: "zktest", minTimeout: int32(2 * tick.Milliseconds()), maxTimeout: int32(20 * tick.Milliseconds())}
-	compareAll(t, certificateScenarios, by.secured(reference, net.JoinHostPort(host, port)), by.secured(double, ensemble.Addrs()[0]))
+	compareAll(t, certificateScenarios, by.secured(reference, secure), by.secured(double, ensemble.Addrs()[0]))
 }
 
 // serverName is the name in the servers' certificate.
