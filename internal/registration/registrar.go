@@ -64,12 +64,16 @@ func (r *registrar) keepIn(s *client.Session) error {
 	for {
 		n := nodes.NewNamed(zkpath.Parent(r.path), path.Base(r.path), r.client.Nonce())
 		s.Nodes.Register(n)
-		err := r.create(s, n)
+		created, err := r.create(s, n)
 		if err == nil {
 			r.former = s.ID()
 			err = r.attend(s)
 		}
-		if !errors.Is(err, errNodeGone) {
+		switch {
+		case !created:
+			s.Nodes.MarkGone(n) // it never existed
+			return err
+		case !errors.Is(err, errNodeGone):
 			r.discard(s, n)
 			return err
 		}
@@ -84,35 +88,36 @@ func (r *registrar) keepIn(s *client.Session) error {
 // errNodeGone reports that the session no longer has the node.
 var errNodeGone = errors.New("node gone")
 
-// create creates the node. It waits while another session has a node at the path.
-func (r *registrar) create(s *client.Session, n *nodes.Node) error {
-	unanswered := false // a create of this session was not answered
+// create creates the node. It waits while another session has a node at the path. created reports whether the node may exist, also
+// after an error: whether a create was not answered.
+func (r *registrar) create(s *client.Session, n *nodes.Node) (created bool, err error) {
 	for {
 		data, revision := r.wanted()
 		// It waits for the answer even if the node is no longer wanted: the deletion must not
 		// overtake the create.
-		_, err := session.CallAndWait(r.life, s.Session, session.Ordinary, func(conn *zk.Conn) (string, error) {
+		_, err = session.CallAndWait(r.life, s.Session, session.Ordinary, func(conn *zk.Conn) (string, error) {
 			return conn.Create(r.path, data, zk.FlagEphemeral, s.Client().ACL())
 		})
 		own := err == nil
+		unanswered := !own && session.OutcomeOf(err) == session.Unknown
 		if errors.Is(err, zk.ErrNodeExists) {
 			revision = 0 // of the data of that node
-			own, err = r.awaitFree(s, unanswered)
+			own, err = r.awaitFree(s, created)
 		}
+		created = created || own || unanswered
 		switch {
 		case own:
 			n.Path = r.path
 			r.registered(s, revision)
-			return nil
+			return true, nil
 		case err == nil: // the path may be free
 		case errors.Is(err, zk.ErrNoNode) && zkpath.Parent(r.path) != "/":
 			if err := s.CreateParents(r.life, zkpath.Parent(r.path), nil); err != nil {
-				return err
+				return created, err
 			}
 		case r.isUnanswered(s, err):
-			unanswered = true
 		default:
-			return err
+			return created, err
 		}
 	}
 }
