@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
@@ -53,8 +54,15 @@ func (c *candidate) showLiveness(ctx context.Context, p *candidacy.Position) {
 		}
 		first := front.Contender
 		if !front.Empty && first.Token < p.Token() && first.Priority < e.priority {
-			if err := c.sign(ctx, p, first); err != nil {
+			heir, err := c.sign(ctx, p, first)
+			if err != nil {
 				return
+			}
+			if heir != "" {
+				if err := c.awaitLeft(ctx, heir, front.Changed); err != nil {
+					return
+				}
+				continue
 			}
 		}
 		select {
@@ -63,6 +71,29 @@ func (c *candidate) showLiveness(ctx context.Context, p *candidacy.Position) {
 			return
 		}
 	}
+}
+
+// awaitLeft waits until the heir of the first candidate has left, or the front has changed.
+func (c *candidate) awaitLeft(ctx context.Context, heir string, changed <-chan struct{}) error {
+	node, err := node.New(c.election.client, c.election.path+"/"+heir)
+	if err != nil {
+		return err
+	}
+	either, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop()
+	watching.Go(func() {
+		select {
+		case <-changed:
+			stop()
+		case <-either.Done():
+		}
+	})
+	if err := node.AwaitDeleted(either); err != nil && either.Err() == nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // awaitSeniors waits until no candidate ahead has at least this one's priority: until then no candidate yields for this
@@ -98,17 +129,20 @@ func senior(priority int, ahead []candidacy.Rank) string {
 	return ""
 }
 
-// sign writes a sign for the first candidate, unless another one is its heir.
-func (c *candidate) sign(ctx context.Context, p *candidacy.Position, first recipes.Contender) error {
+// sign writes a sign for the first candidate, unless another one is its heir, whose name it returns.
+func (c *candidate) sign(ctx context.Context, p *candidacy.Position, first recipes.Contender) (other string, err error) {
 	ahead, err := p.Ahead(ctx)
-	if err != nil || heir(first.Priority, ahead) != "" {
-		return err
+	if err != nil {
+		return "", err
+	}
+	if other = heir(first.Priority, ahead); other != "" {
+		return other, nil
 	}
 	data, err := signs.Encode(sign{First: first.Token, Node: p.Name()})
 	if err != nil {
-		return err
+		return "", err
 	}
-	return p.Write(ctx, c.election.liveness.Node, data)
+	return "", p.Write(ctx, c.election.liveness.Node, data)
 }
 
 // awaitLive waits until a candidate of a higher priority has shown that it lives, and reports

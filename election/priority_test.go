@@ -68,30 +68,34 @@ func TestDeadCandidateOfHigherPriorityDelaysElectionByPriorityWaitAtMost(t *test
 }
 
 func TestCandidateYieldsForTheNextOneIfTheFirstOfHigherPriorityLeavesMeanwhile(t *testing.T) {
-	bubble(t, func(s servers) {
-		leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
-		low := s.join(s.candidate(election.Options{Owner: "low", PriorityWait: timeout / 2}))
-		dead := s.candidate(election.Options{Owner: "dead", Priority: 1})
-		lost := s.join(dead)
-		high := s.join(s.candidate(election.Options{Owner: "high", Priority: 1}))
-		dead.link.Hold(zktest.Both)
-		require.NoError(s, leader.Resign(s.Context()))
-		time.Sleep(timeout / 8)
-		for _, node := range s.nodes() {
-			_, stat, err := s.Get(path + "/" + node)
-			require.NoError(s, err)
-			if stat.EphemeralOwner == dead.client.SessionID() {
-				require.NoError(s, s.Delete(path+"/"+node)) // as when its session expires
-			}
+	for _, priority := range []int{1, 2} { // of the next one
+		bubble(t, func(s servers) { yieldsForTheNext(s, priority) })
+	}
+}
+
+func yieldsForTheNext(s servers, priority int) {
+	leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
+	low := s.join(s.candidate(election.Options{Owner: "low", PriorityWait: timeout / 2}))
+	dead := s.candidate(election.Options{Owner: "dead", Priority: 1})
+	lost := s.join(dead)
+	high := s.join(s.candidate(election.Options{Owner: "high", Priority: priority}))
+	dead.link.Hold(zktest.Both)
+	require.NoError(s, leader.Resign(s.Context()))
+	time.Sleep(timeout / 8)
+	for _, node := range s.nodes() {
+		_, stat, err := s.Get(path + "/" + node)
+		require.NoError(s, err)
+		if stat.EphemeralOwner == dead.client.SessionID() {
+			require.NoError(s, s.Delete(path+"/"+node)) // as when its session expires
 		}
-		first := s.term(high)
-		require.Equal(s, "high", first.Owner())
-		require.NoError(s, first.Resign(s.Context()))
-		require.NoError(s, s.term(low).Resign(s.Context()))
-		lost.stop()
-		dead.link.Release()
-		<-lost.terms
-	})
+	}
+	first := s.term(high)
+	require.Equal(s, "high", first.Owner())
+	require.NoError(s, first.Resign(s.Context()))
+	require.NoError(s, s.term(low).Resign(s.Context()))
+	lost.stop()
+	dead.link.Release()
+	<-lost.terms
 }
 
 func TestCandidateOfHigherPriorityDoesNotEndTermOfLower(t *testing.T) {
