@@ -57,8 +57,10 @@ func (l *link) close() {
 // errEnded.
 func (l *link) send(m message, done func(error)) bool {
 	return l.post(m, done, func(conn *net.UnixConn, line []byte) error {
-		_, err := conn.Write(line)
-		return err
+		if _, err := conn.Write(line); err != nil {
+			return fmt.Errorf("%w: %w", errEnded, err)
+		}
+		return nil
 	})
 }
 
@@ -79,7 +81,7 @@ func (l *link) post(m message, done func(error), write func(*net.UnixConn, []byt
 		}
 		if err := write(l.conn, line); err != nil {
 			_ = l.conn.CloseWrite() // nothing can follow a part of a request; answers on their way are read
-			l.settle(m.Number, fmt.Errorf("send to the guardian: %w: %w", errEnded, err))
+			l.settle(m.Number, fmt.Errorf("send to the guardian: %w", err))
 		}
 	}, background.Unbounded)
 	return true
