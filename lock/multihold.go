@@ -76,6 +76,9 @@ func (h *MultiHold) Context(parent context.Context) (context.Context, context.Ca
 	ctx, cancel := context.WithCancelCause(held)
 	// Unlock ends it also where outer holds keep all locks.
 	forget := context.AfterFunc(h.ended, func() { cancel(context.Cause(h.ended)) })
+	if h.ended.Err() != nil {
+		cancel(context.Cause(h.ended))
+	}
 	return ctx, func() {
 		forget()
 		cancel(nil)
