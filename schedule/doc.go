@@ -28,7 +28,7 @@
 //   - An activation can be lost: by a crash between its store and the job, or by a job that fails. A job that must not miss
 //     anything processes whatever is there since its last success.
 //   - If several activations have passed, only the newest is run, if it is no older than [Options.MaxDelay].
-//   - A run begins up to MaxDelay and one write after its activation, by the clock of the leader. Two runs can therefore begin closer to each
+//   - A run begins up to MaxDelay and the session timeout after its activation, by the clock of the leader. Two runs can therefore begin closer to each
 //     other than their activations, by MaxDelay and the difference of two leaders' clocks.
 //   - Each leader goes by its own wall clock. One whose clock is ahead runs an activation early, and the others then skip it. If
 //     the clock was ahead by a year, no activation is run for a year: correct the clock, and write the

@@ -59,7 +59,7 @@ func ended(ctx context.Context, err error) bool {
 // errOver reports that the activation, or a later one, was stored before, or is older than MaxDelay.
 var errOver = errors.New("the activation is over")
 
-// store stores the activation under the term, unless it or a later one is stored, or no server could be reached until MaxDelay
+// store stores the activation under the term, unless it or a later one is stored, or no server answered the read until MaxDelay
 // was over: then the error is errOver. A write whose
 // answer was lost is recognised by its term.
 func (s *Scheduler) store(ctx context.Context, term *election.Term, at time.Time) error {
