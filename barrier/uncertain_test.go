@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/barrier"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -60,4 +61,23 @@ func TestMemberThatGivesUpAtAnyInstantIsUncertainOfItsOwnNodeAtMost(t *testing.T
 			s.mustReturn(left)
 		})
 	}
+}
+
+func TestMemberWhoseNodeWasCreatedUnansweredIsUncertain(t *testing.T) {
+	bubble(t, zktest.Options{}, func(s servers) {
+		p, q := s.process(), s.process()
+		d, err := barrier.NewDouble(p.client, path, 3, &barrier.DoubleOptions{ReleaseTimeout: timeout / 8})
+		s.must(err)
+		first := q.enter(s.Context(), 3)
+		time.Sleep(timeout)
+		p.link.Intercept(zktest.Rule{Op: "create", Hold: zktest.ToClient, Before: func(zktest.Request) { p.link.Refuse(true) }})
+		_, err = d.Enter(s.within(timeout / 8))
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+		members, listed := s.Children(path + "/7-1")
+		s.must(listed)
+		require.Len(s, members, 2)
+		require.ErrorIs(s, err, recipes.ErrUncertain)
+		first.mustWait(0)
+		p.link.Refuse(false)
+	})
 }

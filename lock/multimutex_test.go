@@ -377,27 +377,3 @@ func TestAllRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 		s.requireNoNodes([]*lock.Mutex{a, b})
 	})
 }
-
-func TestContextOfAllEndsWithItsUnlockWhileOuterHoldsKeepTheLocks(t *testing.T) {
-	bubble(t, func(s servers) {
-		client, _ := s.client()
-		all, err := lock.All(s.mutexAt(client, "/locks/a", true), s.mutexAt(client, "/locks/b", true))
-		require.NoError(s, err)
-		outer, err := all.Lock(s.Context())
-		require.NoError(s, err)
-		within, cancel := outer.Context(s.Context())
-		defer cancel()
-		inner, err := all.Lock(within)
-		require.NoError(s, err)
-		ctx, cancel := inner.Context(s.Context())
-		defer cancel()
-		require.NoError(s, inner.Unlock(s.Context()))
-		<-ctx.Done()
-		require.ErrorIs(s, context.Cause(ctx), recipes.ErrReleased)
-		late, cancel := inner.Context(s.Context())
-		defer cancel()
-		require.ErrorIs(s, context.Cause(late), recipes.ErrReleased)
-		require.NoError(s, within.Err())
-		require.NoError(s, outer.Unlock(s.Context()))
-	})
-}

@@ -240,7 +240,7 @@ func fill(r *replica) (end func()) {
 	var waits sync.WaitGroup
 	for _, owner := range []string{"worker-2", "worker-3"} {
 		waits.Go(func() {
-			for { // the service answers after 20 s: ask again for the same position
+			for { // the service answers after 20 s; a retry keeps the position
 				answer, err := r.try(ctx, "locks/team/orders/acquire", `{"ownerId": "`+owner+`", "requestId": "d", "waitMillis": 600000}`)
 				if err != nil {
 					assert.ErrorIs(r.t, err, context.Canceled)
