@@ -22,6 +22,7 @@ import (
 type java struct {
 	binary    string
 	classPath string
+	archive   string // of the classes that a server loads, "" without
 }
 
 func findJava(ctx context.Context, logf func(string, ...any)) (choice, error) {
@@ -33,11 +34,15 @@ func findJava(ctx context.Context, logf func(string, ...any)) (choice, error) {
 	if err != nil {
 		return choice{}, err
 	}
+	j := &java{binary: binary, classPath: cp}
+	if err := j.findArchive(ctx); err != nil {
+		logf("zookeeper: no archive of the servers' classes, so that they start more slowly: %v", err)
+	}
 	left := sweepFolders()
 	if namespacesAvailable() == nil {
 		left = errors.Join(left, sweepNamespaces(ctx))
 	}
-	return choice{backend: &java{binary: binary, classPath: cp}, left: left}, nil
+	return choice{backend: j, left: left}, nil
 }
 
 func (j *java) describe() string { return "Java processes" }
@@ -134,6 +139,9 @@ func (j *java) launch(ctx context.Context, p *plan) (nodes []node, remove func()
 			"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
 			"-Dorg.slf4j.simpleLogger.showDateTime=true",
 			"-Dlogback.configurationFile="+filepath.Join(pr.dir, "logback.xml"))
+		if j.archive != "" {
+			pr.argv = append(pr.argv, "-XX:SharedArchiveFile="+j.archive)
+		}
 		pr.argv = append(append(pr.argv, p.jvmIn(pr.dir)...), "-cp", j.classPath,
 			"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(pr.dir, "zoo.cfg"))
 		made.add(pr.kill)
