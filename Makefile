@@ -60,7 +60,7 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	@$(MAKE) --no-print-directory compiled
 	@$(PROCESSES) $(IMAGE) failed=; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j4 test-torture test-library test-servers test-containers test-suite test-plain || failed=1; \
+	$(MAKE) -k --no-print-directory -j4 test-torture test-library test-containers test-service test-servers test-suite test-plain || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
@@ -68,7 +68,7 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 # groups link, and the S3 server; make check has compiled what is below the rest.
 .PHONY: compiled
 compiled:
-	@echo compile; go list -race -export -deps -test $(LIBRARY) ./docker/... ./proof/torture/cmd/torture >/dev/null
+	@echo compile; go list -race -export -deps -test $(LIBRARY) $(SERVICE) ./docker/... ./proof/torture/cmd/torture >/dev/null
 	@go list -export -deps -test $(ELSEWHERE) $(PLAIN) >/dev/null
 	-@$(TEST) -timeout 40m -run '^TestS3Serves' ./proof/torture/stores
 
@@ -88,18 +88,22 @@ TEST := go test -vet=off -shuffle=on -ldflags=-w
 RACE := $(TEST) -race
 NICE := nice -n 8
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
-.PHONY: test-computed test-containers test-library test-plain test-servers test-suite test-torture
+.PHONY: test-computed test-containers test-library test-plain test-servers test-service test-suite test-torture
 
-# The packages that test-library and test-plain leave to other groups.
+# The packages that test-library and test-plain leave to other groups. Tests of the service and its commands mostly wait.
 ELSEWHERE := ./docs ./internal/house ./docker/... ./proof/deploy ./proof/mutants ./proof/release ./proof/simulation \
 	./proof/torture/cmd/rival ./proof/torture/cmd/torture ./proof/torture/fences ./proof/torture/rivals \
 	./proof/torture/secured ./proof/torture/stores ./proof/torture/suite
 PLAIN     := ./election/clientgo/... ./examples/... ./proof/...
-LIBRARY   = $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN))")
+SERVICE   := ./cmd/lockkeeper/... ./service/... ./zktest/foreign
+LIBRARY   = $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN) $(SERVICE))")
 
-# The suite that compares zktest with a real server starts one.
+# Tests of crowds leave themselves out under the race detector. The suite that compares zktest with a real server starts one.
+CROWDS      = $(shell grep -rl --include='*_test.go' 'need\.NoRaceDetector' */)
+CROWD_NAMES = $(shell awk -F '[^A-Za-z0-9]+' '/^func Test/ { name = $$2 } /need\.NoRaceDetector/ { print "^" name "$$" }' $(CROWDS) | paste -sd '|')
 test-library:
 	@$(STEPS) run $(NICE) $(RACE) -p 3 -timeout 40m $(LIBRARY); \
+	run $(NICE) $(TEST) -timeout 40m -run '$(CROWD_NAMES)' $(sort $(addprefix ./,$(dir $(CROWDS)))); \
 	$(DONE)
 
 # client-go, controller-runtime, SQLite, the clients of clouds and the browser's would take minutes to compile with the race detector,
@@ -108,6 +112,10 @@ test-plain:
 	@$(STEPS) run $(NICE) $(TEST) -timeout 40m $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
 	run $(NICE) $(ENSEMBLE) -n 1 -- $(TEST) -timeout 40m -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier ./assign; \
+	$(DONE)
+
+test-service:
+	@$(STEPS) run $(NICE) $(RACE) -timeout 40m $(SERVICE); \
 	$(DONE)
 
 test-containers:
@@ -123,10 +131,10 @@ test-servers:
 		./proof/torture/rivals ./proof/torture/cmd/rival; \
 	$(DONE)
 
-# A sample: one frame of 400 and one mutant of 80, each time from a random one on, and the first plans. `make simulate` runs
+# A sample: one frame of 800 and one mutant of 80, each time from a random one on, and the first plans. `make simulate` runs
 # all, and a sample with the race detector.
 test-computed:
-	@$(STEPS) run nice -n 10 $(TEST) -timeout 60m ./proof/simulation -sim.every=400 -sim.seeds=150; \
+	@$(STEPS) run nice -n 10 $(TEST) -timeout 60m ./proof/simulation -sim.every=800 -sim.seeds=60; \
 	run nice -n 10 $(TEST) -timeout 60m ./proof/mutants -mutants.every=80; \
 	run nice -n 10 $(TEST) -timeout 60m ./proof/release; \
 	$(DONE)

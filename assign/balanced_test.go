@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/assign"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // partitions returns the names of n partitions.
@@ -81,6 +82,7 @@ func moves(from, to map[string]string) (pairs []string) {
 }
 
 func TestBalancedMovesAtMostTheShareOfMemberThatJoinsOrLeaves(t *testing.T) {
+	need.NoRaceDetector(t)
 	changes := 0
 	for n := range 8 {
 		// Every state that up to four members of these weights reach by joining and leaving in any order.
@@ -149,6 +151,7 @@ func present(weights []int, bits uint) []assign.Member {
 }
 
 func TestBalancedIsBalancedFromAnyCurrentAssignment(t *testing.T) {
+	need.NoRaceDetector(t)
 	property := func(seed uint64) bool {
 		r := rand.New(rand.NewPCG(seed, 0))
 		weights := make([]int, 1+r.IntN(12))

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/assign"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -45,6 +46,7 @@ func (s servers) allOwned(partitions, members int) {
 }
 
 func TestThousandPartitionsOfFiftyMembersCostFewRequests(t *testing.T) {
+	need.NoRaceDetector(t)
 	bubble(t, func(s servers) {
 		var all []*member
 		for i := range 50 {

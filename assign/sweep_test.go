@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/assign"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -94,6 +95,7 @@ func sweep(t *testing.T, n int, rule zktest.Rule) (reached bool) {
 }
 
 func TestAtMostOneOwnerWhateverTheRecordsSay(t *testing.T) {
+	need.NoRaceDetector(t)
 	for name, rule := range map[string]zktest.Rule{
 		"connection ends before the request": {Lose: zktest.ToServer},
 		"connection ends after the request":  {Lose: zktest.ToClient},

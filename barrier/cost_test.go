@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/barrier"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -59,6 +60,7 @@ func rounds(t *testing.T, n int, apart time.Duration) (first, later cost) {
 }
 
 func TestRoundTakesAsManyRequestsOfAMemberAmongMany(t *testing.T) {
+	need.NoRaceDetector(t)
 	for _, apart := range []time.Duration{0, 10 * time.Millisecond} {
 		for _, n := range []int{10, 100} {
 			first, later := rounds(t, n, apart)

@@ -14,9 +14,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/internal/child"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 func TestGateUnderLockPasses(t *testing.T) {
+	need.NoRaceDetector(t)
 	fencetest.Run(t, func(*testing.T) fencetest.Subject {
 		return fencetest.Subject{
 			Open:     func(*testing.T) fencetest.Guarded { return newStore(right) },
@@ -26,6 +28,7 @@ func TestGateUnderLockPasses(t *testing.T) {
 }
 
 func TestPersistentStorePasses(t *testing.T) {
+	need.NoRaceDetector(t)
 	fencetest.Run(t, func(*testing.T) fencetest.Subject { return subject(right) })
 }
 
@@ -61,6 +64,7 @@ func shortName(resource string) error {
 }
 
 func TestGuardThatDeclaresItsLimitsPasses(t *testing.T) {
+	need.NoRaceDetector(t)
 	fencetest.Run(t, func(*testing.T) fencetest.Subject {
 		s := newStore(right)
 		return fencetest.Subject{

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // newTestObserver returns an observer whose goroutine does not run.
@@ -87,6 +88,7 @@ func TestPassHasBoundedNumberOfNodes(t *testing.T) {
 }
 
 func TestObserverHasBoundedNumberOfNodes(t *testing.T) {
+	need.NoRaceDetector(t)
 	o := newTestObserver()
 	for i := range maxObserved + 10 {
 		o.see(fmt.Sprint(i), 0, time.Minute, time.Now())
@@ -96,6 +98,7 @@ func TestObserverHasBoundedNumberOfNodes(t *testing.T) {
 
 // Otherwise one tenant with very many long leases would have the short ones of all others stay forever.
 func TestLongLeasesDoNotKeepAShortOneFromExpiring(t *testing.T) {
+	need.NoRaceDetector(t)
 	faketime.Test(t, func(t *testing.T) {
 		o := newTestObserver()
 		for i := range maxObserved {
@@ -122,6 +125,7 @@ func TestLongLeasesDoNotKeepAShortOneFromExpiring(t *testing.T) {
 }
 
 func TestFullObserverForgetsNoNodeForOneThatExpiresLater(t *testing.T) {
+	need.NoRaceDetector(t)
 	faketime.Test(t, func(t *testing.T) {
 		o := newTestObserver()
 		for i := range maxObserved {

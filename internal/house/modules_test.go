@@ -49,13 +49,19 @@ func TestEveryModuleIsVettedTestedAndLinted(t *testing.T) {
 	require.Greater(t, found, 3)
 }
 
-// make test tests the packages of all modules in two groups, except those that other groups test.
+// make test tests the packages of all modules in three groups, except those that other groups test.
 func TestPackagesThatOneGroupLeavesOutAreTestedByAnother(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
 	makefile := strings.ReplaceAll(string(text), "\\\n", " ")
-	require.Contains(t, makefile, `$$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN))")`)
-	require.Contains(t, makefile, `$$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))")`)
+	for _, packages := range []string{
+		`LIBRARY   = $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN) $(SERVICE))")`,
+		`$(RACE) -p 3 -timeout 40m $(LIBRARY);`,
+		`$(RACE) -timeout 40m $(SERVICE);`,
+		`$$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))")`,
+	} {
+		require.Contains(t, makefile, packages)
+	}
 	elsewhere := regexp.MustCompile(`(?m)^ELSEWHERE := (.*)$`).FindStringSubmatch(makefile)
 	require.NotNil(t, elsewhere)
 	for _, name := range strings.Fields(elsewhere[1]) {

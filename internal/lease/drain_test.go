@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/lease"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -52,6 +53,7 @@ func drained(t *testing.T, replicas, waiters int) (listings int) {
 }
 
 func TestHandOffsWithinAReplicaCostNoListing(t *testing.T) {
+	need.NoRaceDetector(t)
 	require.Less(t, drained(t, 1, 1000), 100, "a tenth of the hand-offs at most")
 	require.Less(t, drained(t, 3, 200), 200, "some waiters are behind one of the same replica")
 }

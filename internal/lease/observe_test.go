@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/lease"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -91,6 +92,7 @@ func TestReplicaThatDisappearsDuringAPassCausesTheNext(t *testing.T) {
 
 // The budget is 200 bytes for each lease, one timer and no goroutine.
 func TestObservedLeaseCostsLittleMemoryAndNoGoroutine(t *testing.T) {
+	need.NoRaceDetector(t)
 	const leases = 10_000
 	simulated(t, func(w world) {
 		r := w.replica()
@@ -134,6 +136,7 @@ func allocated() int64 {
 }
 
 func TestManyWaitersOnOneKeyAreServedInOrder(t *testing.T) {
+	need.NoRaceDetector(t)
 	const waiters = 1000
 	simulated(t, func(w world) {
 		one, other := w.replica(), w.replica()
@@ -165,6 +168,7 @@ func TestManyWaitersOnOneKeyAreServedInOrder(t *testing.T) {
 
 // If all waiters whose renewal was not sent in time asked again, a slow ensemble would be slower.
 func TestSlowRenewalsAreSentLaterWithoutWakingTheWaiters(t *testing.T) {
+	need.NoRaceDetector(t)
 	const waiters = 10 * 64
 	simulated(t, func(w world) {
 		r := w.replica()
@@ -186,6 +190,7 @@ func TestSlowRenewalsAreSentLaterWithoutWakingTheWaiters(t *testing.T) {
 // A principal that repeats its requests, and does not end its earlier calls, makes the server refuse each transaction that has one
 // of their nodes.
 func TestRequestsThatAreTakenOverDoNotKeepOtherWaitersFromBeingRenewed(t *testing.T) {
+	need.NoRaceDetector(t)
 	const waiters, repeated = 4 * 64, 40
 	simulated(t, func(w world) {
 		r, other := w.replica(), w.replica()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/lease"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // polled returns a request whose first poll has ended, behind a lease that r has granted.
@@ -136,6 +137,7 @@ func TestWaiterThatExpiredBetweenPollsJoinsAgain(t *testing.T) {
 // Each of many waiters receives its position at the end of its poll. If each listing were its own,
 // they would cost the square of their number.
 func TestPollsOfManyWaitersShareListings(t *testing.T) {
+	need.NoRaceDetector(t)
 	const waiters, length = 400, 20 * time.Second
 	simulated(t, func(w world) {
 		r := w.replica()

@@ -30,6 +30,15 @@ func Program(tb testing.TB, name, advice string) string {
 	return path
 }
 
+// NoRaceDetector skips a test of a crowd under the race detector, where it takes seven times as long: make test finds the tests that
+// call this, and runs them without it. Smaller tests of the package run the same code with it.
+func NoRaceDetector(tb testing.TB) {
+	tb.Helper()
+	if RaceDetector {
+		tb.Skip("make test runs it without the race detector")
+	}
+}
+
 // CI reports whether the environment variable CI is set to a value other than "", "0" and "false".
 func CI() bool {
 	switch os.Getenv("CI") {

@@ -24,12 +24,21 @@ func TestMissingProgramFailsInCIAndSkipsElsewhere(t *testing.T) {
 	}
 }
 
+func TestCrowdIsSkippedUnderRaceDetectorOnly(t *testing.T) {
+	v := &verdict{TB: t, what: "continued"}
+	var test sync.WaitGroup
+	test.Go(func() { NoRaceDetector(v) })
+	test.Wait()
+	require.Equal(t, map[bool]string{true: "skipped", false: "continued"}[RaceDetector], v.what)
+}
+
 // A verdict is a testing.TB that records how it was ended.
 type verdict struct {
 	testing.TB
 	what string
 }
 
+func (v *verdict) Skip(...any)           { v.end("skipped") }
 func (v *verdict) Skipf(string, ...any)  { v.end("skipped") }
 func (v *verdict) Fatalf(string, ...any) { v.end("failed") }
 

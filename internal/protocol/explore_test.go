@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // readersAndWriters is the model of await: after the listing, a client reads the nearest member of
@@ -136,6 +138,7 @@ func (x readersAndWriters) check(w *world) {
 }
 
 func TestNoInterleavingOfReadersAndWritersBreaksTheGrantRules(t *testing.T) {
+	need.NoRaceDetector(t)
 	states := 0
 	for _, modes := range [][][]Mode{
 		{{Write, Read}, {Read, Write}},

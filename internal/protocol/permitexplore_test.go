@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // permitClaims is the model of Permits.await and mark. The transaction that grants is carried out at
@@ -118,6 +120,7 @@ func (x permitClaims) check(w *world) {
 }
 
 func TestNoInterleavingOfPermitsBreaksTheGrantRule(t *testing.T) {
+	need.NoRaceDetector(t)
 	states := 0
 	for _, c := range []struct {
 		limit   int

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -78,6 +79,7 @@ func (c *crowd) disperse() {
 func on(path string) func(int) string { return func(int) string { return path } }
 
 func TestBurstOfJoinsOnOneLockCostsAHandfulOfListingsAndNoClaimOnAnother(t *testing.T) {
+	need.NoRaceDetector(t)
 	crowded(t, zktest.Options{}, func(s servers) {
 		s.holds(s.loaded(recipes.Options{}), "/b")
 		m, p := metered(s.Ensemble), &pulse{}
@@ -138,6 +140,7 @@ func TestHolderDoesNotWaitBehindABurstOfJoins(t *testing.T) {
 // only joins that are sent before the first is answered do without such a check, however
 // many callers have arrived by then.
 func TestBurstOfJoinsOnAKnownPathReadsOnePredecessorForEach(t *testing.T) {
+	need.NoRaceDetector(t)
 	crowded(t, zktest.Options{}, func(s servers) {
 		link := s.Link()
 		link.Delay(time.Millisecond) // all callers arrive before the first reply
@@ -160,6 +163,7 @@ func TestBurstOfJoinsOnAKnownPathReadsOnePredecessorForEach(t *testing.T) {
 }
 
 func TestBurstOfJoinsAfterAnExpiryCostsAHandfulOfListingsAndNoClaimOfTheNextSession(t *testing.T) {
+	need.NoRaceDetector(t)
 	crowded(t, zktest.Options{}, func(s servers) {
 		s.holds(s.loaded(recipes.Options{}), "/b")
 		m, p := metered(s.Ensemble), &pulse{}
@@ -188,6 +192,7 @@ func TestBurstOfJoinsAfterAnExpiryCostsAHandfulOfListingsAndNoClaimOfTheNextSess
 }
 
 func TestBurstOfManyLocksAtAShortTimeoutLosesNoClaim(t *testing.T) {
+	need.NoRaceDetector(t)
 	const timeout = 2 * time.Second
 	crowded(t, zktest.Options{Tick: timeout / 4}, func(s servers) {
 		m, p := metered(s.Ensemble), &pulse{}
@@ -212,6 +217,7 @@ const roundTrip = 20 * time.Millisecond
 // With each caller in its turn, whoever it is, a release would wait behind the joins of all other locks, and so would each
 // read of the next contender.
 func TestHandOffDoesNotWaitBehindTheJoinsOfOtherLocks(t *testing.T) {
+	need.NoRaceDetector(t)
 	crowded(t, zktest.Options{}, func(s servers) {
 		took := s.handOver(func(client *recipes.Client, path string) func() *queue.Queue {
 			known := s.queue(client, path)
@@ -223,6 +229,7 @@ func TestHandOffDoesNotWaitBehindTheJoinsOfOtherLocks(t *testing.T) {
 
 // A wait begins with the read of a path that is not known yet. The two reads of the next contender after a death end a wait.
 func TestHandOffAfterADeathDoesNotWaitBehindTheFirstReadsOfOtherPaths(t *testing.T) {
+	need.NoRaceDetector(t)
 	crowded(t, zktest.Options{}, func(s servers) {
 		took := s.handOver(func(client *recipes.Client, path string) func() *queue.Queue {
 			return func() *queue.Queue { return s.queue(client, path) }

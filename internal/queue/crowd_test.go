@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -74,6 +75,7 @@ func TestContendersThatNeedAProofAfterASilenceShareIt(t *testing.T) {
 }
 
 func TestManyObserversOfAChangeCostAHandfulOfListingsAndNoClaim(t *testing.T) {
+	need.NoRaceDetector(t)
 	const observers = 1000
 	crowded(t, zktest.Options{}, func(s servers) {
 		front := s.holds(s.loaded(recipes.Options{}), "/b")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -89,6 +90,7 @@ func TestDeletedNodesOfASessionWithManyAreNotifiedImmediately(t *testing.T) {
 }
 
 func TestDeletionOfMostNodesOfASessionCostsNoOtherClaim(t *testing.T) {
+	need.NoRaceDetector(t)
 	for name, settled := range map[string]time.Duration{"just held": 0, "held for long": 2 * loadTimeout} {
 		t.Run(name, func(t *testing.T) {
 			crowded(t, zktest.Options{}, func(s servers) {

@@ -11,11 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestHeartbeatsOfLongPathsStaySmallAndKeepEveryClaim(t *testing.T) {
+	need.NoRaceDetector(t)
 	const claims = 150 // more than the server accepts in one packet, at 8 kB each
 	for _, length := range []int{470, 4000, 8000} {
 		t.Run(fmt.Sprintf("%d bytes", length), func(t *testing.T) {

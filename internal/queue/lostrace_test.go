@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/internal/permits"
 	"github.com/lockkeeper/lockkeeper/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -135,6 +136,7 @@ func TestTryThatLosesRacesForPermitsEndsAndLeavesNoNode(t *testing.T) {
 
 // Without a bound, one call took up to 1,328 round trips.
 func TestTriesOfManyClientsTakeFewRoundTripsEach(t *testing.T) {
+	need.NoRaceDetector(t)
 	const (
 		clients   = 32
 		roundTrip = 20 * time.Millisecond

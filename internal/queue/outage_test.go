@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -156,14 +157,19 @@ func outages(t *testing.T, timeout time.Duration, n int) {
 	})
 }
 
-func TestNoCallFailsOverOutagesWhileRequestsAreQueued(t *testing.T) { outages(t, 4*time.Second, 6) }
+func TestNoCallFailsOverOutagesWhileRequestsAreQueued(t *testing.T) {
+	need.NoRaceDetector(t)
+	outages(t, 4*time.Second, 6)
+}
 
 // The ZooKeeper client's own pause of a second would cost the session.
 func TestRequestsThatAreQueuedAsTheConnectionEndsDelayNoReconnectionAtAShortTimeout(t *testing.T) {
+	need.NoRaceDetector(t)
 	outages(t, 2*time.Second, 6)
 }
 
 func TestNoCallOfManyFailsAtTheMomentOfAnExpiry(t *testing.T) {
+	need.NoRaceDetector(t)
 	crowded(t, zktest.Options{Servers: 3}, func(s servers) {
 		s.holds(s.loaded(recipes.Options{}), "/w")
 		link := s.Link()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/internal/permits"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -91,6 +92,7 @@ func releaseAt(i int) func(servers, *permits.Permits, []*recipes.Claim) {
 }
 
 func TestBurstOfJoinsCostsFirstWaiterOfPermitsAHandfulOfListings(t *testing.T) {
+	need.NoRaceDetector(t)
 	require.LessOrEqual(t, burstBehindFirstWaiter(t, 3, 1000, 0, releaseAt(0)), 4)
 	// A listing of n names is at least n times PacePerMember after the last one.
 	require.LessOrEqual(t, burstBehindFirstWaiter(t, 100, 1000, 200*time.Millisecond, releaseAt(50)), 40)

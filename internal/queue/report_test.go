@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -59,6 +60,7 @@ func TestLoggerThatBlocksForEverDelaysNoLossAndKeepsNoClose(t *testing.T) {
 }
 
 func TestEveryLossIsTracedHoweverManyThereAreAtTheSameTime(t *testing.T) {
+	need.NoRaceDetector(t)
 	const claims = 3000
 	crowded(t, zktest.Options{}, func(s servers) {
 		var lost atomic.Int64

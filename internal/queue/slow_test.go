@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -68,6 +69,7 @@ func slowWrites(s servers, latency time.Duration) {
 
 // The bound is in the package's documentation: 5T/24, less what two heartbeats in flight need.
 func TestWritesOfUpToAFifthOfTheTimeoutCostNoClaimAndNoConnection(t *testing.T) {
+	need.NoRaceDetector(t)
 	for _, percent := range []int{10, 16, 20} {
 		for phase := range 12 {
 			crowded(t, zktest.Options{Servers: 3}, func(s servers) {
@@ -101,6 +103,7 @@ func TestLockIsGrantedAndKeptWhereWritesTakeNearlyAFifthOfTheTimeout(t *testing.
 
 // The idle client pings every T/3, so the proof of a young hold is preceded by a silence.
 func TestYoungHoldRidesOutAFaultOfAlmostAQuarterOfTheTimeout(t *testing.T) {
+	need.NoRaceDetector(t)
 	for _, far := range []time.Duration{0, loadTimeout / 100} {
 		for phase := range 96 {
 			crowded(t, zktest.Options{Servers: 3}, func(s servers) {

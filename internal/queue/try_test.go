@@ -12,11 +12,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestManyThatTryForALockHoldItMostOfTheTimeAndLosersCreateNothing(t *testing.T) {
+	need.NoRaceDetector(t)
 	for name, clients := range map[string]int{"one client": 1, "eight clients": 8} {
 		t.Run(name, func(t *testing.T) {
 			const (

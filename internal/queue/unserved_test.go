@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -31,6 +32,7 @@ func (s servers) requireGranted(client *recipes.Client, path string, limit time.
 
 // A tunnel whose MTU is too small passes handshakes and pings, and both keep the session alive.
 func TestPathThatPassesOnlyHandshakesAndPingsDoesNotKeepTheNodesOfItsSession(t *testing.T) {
+	need.NoRaceDetector(t)
 	for name, rule := range map[string]zktest.Rule{
 		"requests are dropped":      {Hold: zktest.ToServer},
 		"answers are dropped":       {Hold: zktest.ToClient},

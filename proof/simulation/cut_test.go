@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/proof/history"
 )
 
@@ -109,7 +110,7 @@ func cutAtEach(t *testing.T, scenarios []Scenario, seconds []int, step int) {
 				return
 			}
 			for i, v := range Variants {
-				if underRace && i != 1 || !v.runs(s) {
+				if need.RaceDetector && i != 1 || !v.runs(s) {
 					continue
 				}
 				runScenario(t, s, v, Cut{})
@@ -140,7 +141,7 @@ func cutEachFrame(t *testing.T, s Scenario, v Variant, victim string, seconds []
 			n := first
 			for ; runScenario(t, s, v, Cut{victim, n, after, then}); n += step {
 			}
-			if n == first || underRace && then > 0 {
+			if n == first || need.RaceDetector && then > 0 {
 				return // the process does not exist or sends fewer frames, or the sample ends here
 			}
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/proof/check"
 	"github.com/lockkeeper/lockkeeper/proof/history"
 )
@@ -82,7 +83,7 @@ func writeCounts(file string) error {
 
 // ifRace returns yes under the race detector, and no otherwise.
 func ifRace(yes, no int) int {
-	if underRace {
+	if need.RaceDetector {
 		return yes
 	}
 	return no
@@ -93,7 +94,7 @@ func TestMain(m *testing.M) {
 	zk.DefaultLogger = log.New(io.Discard, "", 0)
 	// Each connection of the ZooKeeper client has buffers of 3 MiB and uses little of them.
 	debug.SetGCPercent(400)
-	if underRace {
+	if need.RaceDetector {
 		// The race detector of Go 1.26 crashes when two processors receive from two due timers of one bubble at the same time.
 		runtime.GOMAXPROCS(1)
 	}
@@ -109,7 +110,7 @@ func TestMain(m *testing.M) {
 	}
 	fmt.Printf("simulation: %d runs in %v: %d of scenarios with cuts, %d of sweeps and instants, %d of seeded plans\n",
 		total, time.Since(began).Round(time.Second), cuts, instants, plans)
-	if code == 0 && !underRace && flag.NFlag() == defaultFlags() && total < minRuns {
+	if code == 0 && !need.RaceDetector && flag.NFlag() == defaultFlags() && total < minRuns {
 		fmt.Printf("FAIL: %d runs: the default flags must run at least %d\n", total, minRuns)
 		code = 1
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 func TestFaultAtNoInstantBreaksPromise(t *testing.T) {
@@ -26,7 +28,7 @@ func TestFaultAtNoInstantBreaksPromise(t *testing.T) {
 // atInstants calls run for one instant of step, and in a sample for one of eight of these, from a random one on.
 func atInstants(step int, run func(i int)) {
 	first := 0
-	if *every > 1 && !underRace {
+	if *every > 1 && !need.RaceDetector {
 		step = min(8*step, instants)
 		first = rand.N(step)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/lease"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 )
 
@@ -96,6 +97,7 @@ func TestRenewalIsAuditedOnlyIfRefusedOrAskedFor(t *testing.T) {
 }
 
 func TestRefusalsOfALoopingProgramAreSampledInTheLog(t *testing.T) {
+	need.NoRaceDetector(t)
 	faketime.Test(t, func(t *testing.T) {
 		f := newFixture(t, &scripted{err: &lease.HeldError{Front: held}})
 		for range 1000 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/lease"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 )
 
 // large returns a lock whose description has about so many bytes.
@@ -45,6 +46,7 @@ func (f *fixture) unread(who, path string) (status string, answer net.Conn) {
 
 // An answer is in memory until it is read, or its connection ends after a minute.
 func TestListsThatAreNotReadAreBoundedForEachPrincipal(t *testing.T) {
+	need.NoRaceDetector(t)
 	faketime.Test(t, func(t *testing.T) {
 		const list = "/v1/locks?namespace=own&limit=1000"
 		f := newFixture(t, &scripted{status: large(1 << 20)})
@@ -80,6 +82,7 @@ func TestListsThatAreNotReadAreBoundedForEachPrincipal(t *testing.T) {
 }
 
 func TestAnswerThatIsLargerThanTheBoundIsGivenAlone(t *testing.T) {
+	need.NoRaceDetector(t)
 	faketime.Test(t, func(t *testing.T) {
 		f := newFixture(t, &scripted{status: large(17 << 20)})
 		require.Equal(t, 200, f.send("client", http.MethodGet, "/v1/locks?namespace=own", "").status)
@@ -97,6 +100,7 @@ func TestSmallListsAreNotRefused(t *testing.T) {
 }
 
 func TestPagesThatAreNotReadAreBoundedForEachPrincipal(t *testing.T) {
+	need.NoRaceDetector(t)
 	faketime.Test(t, func(t *testing.T) {
 		const page = "/?namespace=own"
 		contenders := slices.Repeat([]lease.Contender{held}, 6)
@@ -132,6 +136,7 @@ func TestPagesThatAreNotReadAreBoundedForEachPrincipal(t *testing.T) {
 }
 
 func TestReadsOfSingleLocksThatAreNotReadAreBoundedApart(t *testing.T) {
+	need.NoRaceDetector(t)
 	faketime.Test(t, func(t *testing.T) {
 		const list = "/v1/locks?namespace=own"
 		for _, path := range []string{"/v1/locks/own/orders", "/v1/elections/own/orders/leader"} {

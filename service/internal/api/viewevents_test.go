@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/lease"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/service/internal/history"
 )
 
@@ -68,6 +69,7 @@ func TestStreamOfPageReportsLostQuorumAndCountsAsWaiter(t *testing.T) {
 }
 
 func TestStreamsOfPagesThatAreNotReadAreBoundedForEachPrincipal(t *testing.T) {
+	need.NoRaceDetector(t)
 	faketime.Test(t, func(t *testing.T) {
 		const stream = "/events?namespace=own"
 		contenders := slices.Repeat([]lease.Contender{held}, 6)

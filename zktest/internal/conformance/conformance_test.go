@@ -278,6 +278,7 @@ func requireSame(t *testing.T, sc scenario, reference server, doubles ...server)
 
 // The answers do not depend on the kind of connection.
 func TestZktestAnswersAsZooKeeperDoes(t *testing.T) {
+	need.NoRaceDetector(t)
 	reference, double := both(t)
 	compareAll(t, scenarios, reference, double, inMemory(t, reference))
 }
@@ -290,6 +291,7 @@ func TestTTLNodesBehaveAsInZooKeeper(t *testing.T) {
 }
 
 func TestZktestAnswersGeneratedRequestsAsZooKeeperDoes(t *testing.T) {
+	need.NoRaceDetector(t)
 	reference, double := both(t)
 	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ { //nolint:gosec // not negative
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

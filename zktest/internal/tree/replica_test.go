@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
@@ -99,6 +100,7 @@ func consistent(t *testing.T, a *server) {
 }
 
 func TestRefusedRequestsLeaveNoTrace(t *testing.T) {
+	need.NoRaceDetector(t)
 	generated(t, func(t *testing.T, g generator, a *server) {
 		t.Helper()
 		for range requests {
