@@ -26,10 +26,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-var trials = flag.Int("fences.trials", 12, "stale writes to each guard")
+var trials = flag.Int("fences.trials", 8, "stale writes to each guard")
 
 const (
-	parallel   = 12 // trials at the same time: they mostly wait for sessions to expire
+	parallel   = 8 // trials at the same time: they mostly wait for sessions to expire
 	oldSession = 3 * time.Second
 	newSession = 10 * time.Second // must not expire
 	attempts   = 5                // per trial: on a busy machine its preparation can fail
