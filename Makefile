@@ -83,8 +83,8 @@ installed:
 STEPS = failed=; run() { what=; for arg in "$$@"; do case "$$arg" in ./*) what="$$what $$arg" ;; esac; done; \
 	begin=$$(date +%s); "$$@" || failed="$$failed$${what:- all}"; echo "make $@:$$what: $$(($$(date +%s) - begin)) s"; };
 DONE  = test -z "$$failed" || { echo "make $@: failed$$failed"; exit 1; }
-# make check has vetted all. Nobody debugs these programs: without DWARF each is linked in half the time.
-TEST := go test -vet=off -shuffle=on -ldflags=-w
+# make check has vetted all. Nobody debugs these programs: without DWARF and symbols each is linked in half the time.
+TEST := go test -vet=off -shuffle=on -ldflags=-s
 RACE := $(TEST) -race
 NICE := nice -n 8
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
