@@ -10,33 +10,44 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// findArchive sets the archive of the classes that a server loads (JEP 350): with it, a server starts with two thirds of
-// the processor time. The first call with some Java and jars makes it, by running a server for some seconds.
-func (j *java) findArchive(ctx context.Context) error {
-	key, err := j.version()
+// archives maps the file of an archive to the function that returns how it was made: at most once in a process, because a Java that
+// cannot make one needs seconds to show it.
+var archives sync.Map
+
+// findArchive returns the archive of the classes that a server loads (JEP 350): with it, a server starts with two thirds of the
+// processor time. The first call with some Java and jars makes it, by running a server for some seconds.
+func (j *java) findArchive(ctx context.Context) (string, error) {
+	file, err := j.archiveFile()
 	if err != nil {
-		return err
+		return "", err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(cache, "lockkeeper", "zookeeper-"+key+".jsa")
-	if _, err := os.Stat(file); err != nil {
-		if err := j.writeArchive(ctx, file); err != nil {
-			return err
+	once, _ := archives.LoadOrStore(file, sync.OnceValue(func() error {
+		if _, err := os.Stat(file); err == nil {
+			return nil
 		}
-	}
-	j.archive = file
-	return nil
+		ctx, cancel := context.WithTimeout(context.Background(), startBound) // for all callers
+		defer cancel()
+		return j.writeArchive(ctx, file)
+	}))
+	return within(ctx, "make an archive of the servers' classes", func() (string, error) {
+		if err := once.(func() error)(); err != nil {
+			return "", err
+		}
+		return file, nil
+	})
 }
 
-// version returns a name for this Java and these jars. The JVM ignores an archive of others.
-func (j *java) version() (string, error) {
+// archiveFile returns the file for this Java and these jars. The JVM rejects an archive of others, and is then slower than without.
+func (j *java) archiveFile() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
 	binary, err := filepath.EvalSymlinks(j.binary)
 	if err != nil {
 		return "", err
@@ -49,17 +60,25 @@ func (j *java) version() (string, error) {
 		}
 		fmt.Fprintln(hash, file, info.Size(), info.ModTime().UnixNano())
 	}
-	return fmt.Sprintf("%.8x", hash.Sum(nil)), nil
+	// The binary can be a stub that starts one Java or another.
+	release, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(binary)), "release"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	fmt.Fprintln(hash, os.Getenv("JAVA_HOME"), string(release))
+	return filepath.Join(cache, "lockkeeper", fmt.Sprintf("zookeeper-%.8x.jsa", hash.Sum(nil))), nil
 }
 
-// writeArchive runs a server that writes the archive when it ends. A process that looks for the file meanwhile makes its own.
+// writeArchive runs a server that writes the archive when it ends. Processes that do so at the same time replace each other's file,
+// which does no harm to servers that have opened it.
 func (j *java) writeArchive(ctx context.Context, file string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(file), "archive-")
+	if err := sweepArchives(filepath.Dir(file)); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(file), archivePrefix+self().process()+"-")
 	if err != nil {
 		return err
 	}
@@ -83,13 +102,41 @@ func (j *java) writeArchive(ctx context.Context, file string) (err error) {
 	if err := server.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
+	run := server.latest()
 	select {
-	case <-server.latest().done:
+	case <-run.done:
 	case <-ctx.Done():
 		return fmt.Errorf("wait for a server to end: %w", context.Cause(ctx))
 	}
-	if err := os.Rename(unnamed, file); err != nil {
-		return fmt.Errorf("%w: the end of the server's log:\n%s", err, strings.TrimSpace(server.tail(ctx)))
+	// Otherwise it was killed while it wrote.
+	if code := run.cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGTERM) {
+		err = fmt.Errorf("a server ended with status %d after SIGTERM", code)
+	} else {
+		err = os.Rename(unnamed, file)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; the end of its log:\n%s", err, strings.TrimSpace(server.tail(ctx)))
 	}
 	return nil
+}
+
+const archivePrefix = "archive-"
+
+// sweepArchives removes what killed processes left, and the archives of a month ago: an upgrade of Java or of the jars left most of
+// them, and one that is still used is made again.
+func sweepArchives(cache string) error {
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, entry := range entries {
+		made := ownerOf(entry.Name(), archivePrefix)
+		info, err := entry.Info()
+		old := err == nil && filepath.Ext(entry.Name()) == ".jsa" && time.Since(info.ModTime()) > 30*24*time.Hour
+		if old || made != "" && ended(made) {
+			errs = append(errs, os.RemoveAll(filepath.Join(cache, entry.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -22,6 +22,7 @@ type choice struct {
 	backend
 	over error // why another backend was passed over
 	left error // why leftovers of an earlier run remain
+	slow error // why Java processes start without an archive of their classes
 }
 
 // report returns lines that describe the choice.
@@ -32,6 +33,9 @@ func (c choice) report(what string) string {
 	}
 	if c.left != nil {
 		text += fmt.Sprintf("%s: leftovers of an earlier run remain: %v\n", what, c.left)
+	}
+	if c.slow != nil {
+		text += fmt.Sprintf("%s: servers start more slowly, without an archive of their classes: %v\n", what, c.slow)
 	}
 	return text
 }

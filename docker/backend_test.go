@@ -253,6 +253,28 @@ func TestServersOfEnvironmentAreUsedUnchanged(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnsupported)
 }
 
+func TestClassPathNamesFilesForServersInOtherFolders(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.Mkdir("lib", 0o755))
+	for _, name := range []string{"a.jar", "b.jar", "readme"} {
+		require.NoError(t, os.WriteFile(filepath.Join("lib", name), nil, 0o600))
+	}
+	jars := filepath.Join(dir, "lib", "a.jar") + ":" + filepath.Join(dir, "lib", "b.jar")
+	t.Setenv("ZOOKEEPER_CLASSPATH", "conf:lib/*:/opt/c.jar")
+	found, err := findJars(t.Context(), t.Logf)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "conf")+":"+jars+":/opt/c.jar", found)
+	t.Setenv("ZOOKEEPER_CLASSPATH", "")
+	t.Setenv("ZK_JARS", "lib")
+	found, err = findJars(t.Context(), t.Logf)
+	require.NoError(t, err)
+	require.Equal(t, jars, found)
+	t.Setenv("ZK_JARS", "missing")
+	_, err = findJars(t.Context(), t.Logf)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
 func TestWithoutNamespacesServersShareTheLoopback(t *testing.T) {
 	ctx := bounded(t)
 	_, err := findJava(ctx, t.Logf)

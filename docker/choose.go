@@ -33,7 +33,7 @@ func choose(ctx context.Context, p *plan) (c choice, err error) {
 	case "java":
 		c, err = findJava(ctx, p.logf)
 	default:
-		return within(ctx, picked)
+		return within(ctx, "choose what runs ZooKeeper", picked)
 	}
 	if c.left != nil {
 		p.logf("zookeeper: leftovers of an earlier run remain: %v", c.left)
@@ -41,22 +41,23 @@ func choose(ctx context.Context, p *plan) (c choice, err error) {
 	return c, err
 }
 
-// within calls pick, and waits for it until ctx ends. The call then continues, for the next caller.
-func within(ctx context.Context, pick func() (choice, error)) (choice, error) {
+// within calls f, which ends by itself, and waits for it until ctx ends. The call then continues, for the next caller.
+func within[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
 	type result struct {
-		choice
-		err error
+		value T
+		err   error
 	}
 	results := make(chan result, 1)
-	go func() { // bounded by picked
-		c, err := pick()
-		results <- result{c, err}
+	go func() { // bounded by f
+		value, err := f()
+		results <- result{value, err}
 	}()
 	select {
 	case r := <-results:
-		return r.choice, r.err
+		return r.value, r.err
 	case <-ctx.Done():
-		return choice{}, fmt.Errorf("choose what runs ZooKeeper: %w", context.Cause(ctx))
+		var none T
+		return none, fmt.Errorf("%s: %w", what, context.Cause(ctx))
 	}
 }
 

@@ -17,7 +17,7 @@ func TestCallerWhoseContextEndsDoesNotWaitForTheChoiceOfABackend(t *testing.T) {
 	cancel(interrupted)
 	pulled := make(chan struct{})
 	defer close(pulled)
-	_, err := within(ctx, func() (choice, error) {
+	_, err := within(ctx, "choose", func() (choice, error) {
 		<-pulled
 		return choice{}, nil
 	})

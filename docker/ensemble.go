@@ -75,8 +75,8 @@ type Ensemble struct {
 }
 
 // Run starts an ensemble and returns once every server serves, or with an error
-// after at most three minutes, plus what it takes to get an image or jars that are
-// missing. On error nothing is left running, and the error holds the end of a
+// after at most three minutes, plus what it takes to get an image, jars or an archive
+// of their classes that are missing. On error nothing is left running, and the error holds the end of a
 // server's log. A nil opts means one server with the defaults. The caller must
 // Close the ensemble; ctx bounds the start only.
 func Run(ctx context.Context, opts *Options) (*Ensemble, error) {
@@ -180,22 +180,9 @@ func (e *Ensemble) Addrs() []string {
 // once the others have elected another, waits.
 func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	var leader *Server
-	err := poll(ctx, func(ctx context.Context) error {
-		leader = nil
-		modes := e.modes(ctx)
-		for i, mode := range modes {
-			if mode != "leader" && mode != "standalone" {
-				continue
-			}
-			if leader != nil {
-				return fmt.Errorf("several servers report that they lead: %q", modes)
-			}
-			leader = e.servers[i]
-		}
-		if leader == nil {
-			return fmt.Errorf("no server reports that it leads: %q", modes)
-		}
-		return nil
+	err := poll(ctx, func(ctx context.Context) (err error) {
+		leader, _, err = e.leader(ctx)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("wait for a leader: %w", err)
@@ -203,17 +190,46 @@ func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	return leader, nil
 }
 
-// Followers waits for a leader and returns the servers that report that they follow, in
+// leader asks all servers once, and returns the only one that reports that it leads, and the answers.
+func (e *Ensemble) leader(ctx context.Context) (leader *Server, modes []string, err error) {
+	modes = e.modes(ctx)
+	for i, mode := range modes {
+		if mode != "leader" && mode != "standalone" {
+			continue
+		}
+		if leader != nil {
+			return nil, modes, fmt.Errorf("several servers report that they lead: %q", modes)
+		}
+		leader = e.servers[i]
+	}
+	if leader == nil {
+		return nil, modes, fmt.Errorf("no server reports that it leads: %q", modes)
+	}
+	return leader, modes, nil
+}
+
+// Followers waits until a leader and a majority serve, and returns the servers that report that they follow, in
 // the order of Servers; none in an ensemble of one.
 func (e *Ensemble) Followers(ctx context.Context) ([]*Server, error) {
-	if _, err := e.Leader(ctx); err != nil {
-		return nil, err
-	}
 	var followers []*Server
-	for i, mode := range e.modes(ctx) {
-		if mode == "follower" {
-			followers = append(followers, e.servers[i])
+	err := poll(ctx, func(ctx context.Context) error {
+		_, modes, err := e.leader(ctx)
+		if err != nil {
+			return err
 		}
+		followers = nil
+		for i, mode := range modes {
+			if mode == "follower" {
+				followers = append(followers, e.servers[i])
+			}
+		}
+		if len(followers) < len(e.servers)/2 { // new leaders serve first
+			return fmt.Errorf("no majority reports that it serves: %q", modes)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for followers: %w", err)
 	}
 	return followers, nil
 }

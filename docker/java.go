@@ -35,14 +35,13 @@ func findJava(ctx context.Context, logf func(string, ...any)) (choice, error) {
 		return choice{}, err
 	}
 	j := &java{binary: binary, classPath: cp}
-	if err := j.findArchive(ctx); err != nil {
-		logf("zookeeper: no archive of the servers' classes, so that they start more slowly: %v", err)
-	}
+	archive, slow := j.findArchive(ctx)
+	j.archive = archive
 	left := sweepFolders()
 	if namespacesAvailable() == nil {
 		left = errors.Join(left, sweepNamespaces(ctx))
 	}
-	return choice{backend: j, left: left}, nil
+	return choice{backend: j, left: left, slow: slow}, nil
 }
 
 func (j *java) describe() string { return "Java processes" }
@@ -59,14 +58,17 @@ var debianJars = []string{
 // has it.
 func findJars(ctx context.Context, logf func(string, ...any)) (string, error) {
 	if cp := os.Getenv("ZOOKEEPER_CLASSPATH"); cp != "" {
-		return cp, nil
+		return absolute(cp)
 	}
 	if dir := os.Getenv("ZK_JARS"); dir != "" {
-		jars, err := filepath.Glob(filepath.Join(dir, "*.jar"))
-		if err != nil || len(jars) == 0 {
-			return "", fmt.Errorf("ZK_JARS=%q: no jars: %w", dir, errors.Join(err, os.ErrNotExist))
+		cp, err := absolute(filepath.Join(dir, "*"))
+		if err == nil && cp == "" {
+			err = os.ErrNotExist
 		}
-		return strings.Join(jars, string(os.PathListSeparator)), nil
+		if err != nil {
+			return "", fmt.Errorf("ZK_JARS=%q: no jars: %w", dir, err)
+		}
+		return cp, nil
 	}
 	if cp, err := debianClassPath("/usr/share/java"); err == nil {
 		return cp, nil
@@ -93,10 +95,32 @@ func findJars(ctx context.Context, logf func(string, ...any)) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-s", dir)
 	cmd.Stdin = bytes.NewReader(script)
+	endWithContext(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("no ZooKeeper jars; set ZK_JARS or ZOOKEEPER_CLASSPATH; downloading Debian's: %w: %s", err, out)
 	}
 	return debianClassPath(dir)
+}
+
+// absolute returns a class path for servers, which run in other folders than this process, with the jars that a "*" stands for.
+func absolute(classPath string) (string, error) {
+	var files []string
+	for _, entry := range filepath.SplitList(classPath) {
+		file, err := filepath.Abs(entry)
+		if err != nil {
+			return "", err
+		}
+		if filepath.Base(entry) != "*" {
+			files = append(files, file)
+			continue
+		}
+		jars, err := filepath.Glob(file + ".jar")
+		if err != nil {
+			return "", err
+		}
+		files = append(files, jars...)
+	}
+	return strings.Join(files, string(os.PathListSeparator)), nil
 }
 
 func debianClassPath(dir string) (string, error) {

@@ -47,11 +47,13 @@ func newLayout(ctx context.Context, made *cleanup, n int) (*layout, error) {
 	if err := namespacesAvailable(); err != nil {
 		return nil, err
 	}
-	subnets := make([]netip.Prefix, 2)
-	for i := range subnets {
-		var err error
-		if subnets[i], err = drawSubnet(); err != nil {
-			return nil, err
+	var subnets [2]netip.Prefix
+	for subnets[0] == subnets[1] {
+		for i := range subnets {
+			var err error
+			if subnets[i], err = drawSubnet(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	l := &layout{hub: fmt.Sprintf("%s%s-%08x", namespacePrefix, self().process(), rand.Uint32())}

@@ -26,15 +26,17 @@ func NewNamespaces(ctx context.Context, n int) (*Namespaces, error) {
 		return nil, fmt.Errorf("create network namespaces: %w: %w", ErrUnsupported, err)
 	}
 	ns := &Namespaces{}
-	err := sweepNamespaces(ctx)
-	if err == nil {
-		ns.layout, err = newLayout(ctx, &ns.made, n)
+	left := sweepNamespaces(ctx) // no name is used again
+	var err error
+	if ns.layout, err = newLayout(ctx, &ns.made, n); err == nil {
+		return ns, nil
 	}
-	if err != nil {
-		// A machine may forbid even root to create namespaces.
-		return nil, fmt.Errorf("create network namespaces: %w: %w", ErrUnsupported, errors.Join(err, ns.made.run()))
+	err = errors.Join(err, left, ns.made.run())
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("create network namespaces: %w", err)
 	}
-	return ns, nil
+	// A machine may forbid even root to create namespaces.
+	return nil, fmt.Errorf("create network namespaces: %w: %w", ErrUnsupported, err)
 }
 
 // Hosts returns a server's addresses, for clients and for the other servers.

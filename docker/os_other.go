@@ -19,6 +19,9 @@ var stopSignal, contSignal os.Signal
 // run remain.
 func killWithParent(*exec.Cmd) {}
 
+// endWithContext is needed for apt-get only, which Linux has.
+func endWithContext(*exec.Cmd) {}
+
 func namespacesAvailable() error { return errors.New("network namespaces exist on Linux only") }
 
 func mountMemory(string, int64) error {

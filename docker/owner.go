@@ -3,6 +3,7 @@
 package docker
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ import (
 // time at which the process began, because ids are reused. A later process removes the
 // objects of processes that have ended.
 type owner struct {
-	host  string // the machine and its process id namespace
+	host  string // the machine and its namespace of process ids
 	pid   int
 	began string // clock ticks since boot; "" where that is not known
 }
@@ -27,18 +28,23 @@ var self = sync.OnceValue(func() owner {
 
 func (o owner) String() string { return o.host + "/" + o.process() }
 
-// process returns the part that identifies a process of one machine. It can be part of a
-// file name.
-func (o owner) process() string { return strconv.Itoa(o.pid) + "-" + o.began }
+// process returns what identifies the process, as a part of a file name: in a folder that containers share, the same id is another
+// process in each.
+func (o owner) process() string { return fmt.Sprintf("%d-%s-%s", o.pid, o.began, o.place()) }
+
+// place returns a short name of the host.
+func (o owner) place() string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(o.host))) }
 
 // parseProcess parses the result of process.
-func parseProcess(s string) (pid int, began string, err error) {
-	id, began, ok := strings.Cut(s, "-")
-	pid, err = strconv.Atoi(id)
-	if !ok || err != nil || pid < 1 {
-		return 0, "", fmt.Errorf("%q does not name a process", s)
+func parseProcess(s string) (pid int, began, place string, err error) {
+	parts := strings.Split(s, "-")
+	if len(parts) == 3 {
+		pid, err = strconv.Atoi(parts[0])
 	}
-	return pid, began, nil
+	if pid < 1 || err != nil {
+		return 0, "", "", fmt.Errorf("%q does not name a process", s)
+	}
+	return pid, parts[1], parts[2], nil
 }
 
 // orphaned reports whether label names a process of this machine that has ended.
@@ -50,8 +56,8 @@ func orphaned(label string) bool {
 
 // ended reports whether a process of this machine has ended, given the result of process.
 func ended(process string) bool {
-	pid, began, err := parseProcess(process)
-	if err != nil {
+	pid, began, place, err := parseProcess(process)
+	if err != nil || place != self().place() {
 		return false
 	}
 	p, err := os.FindProcess(pid)
@@ -61,7 +67,8 @@ func ended(process string) bool {
 	if err := p.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
 		return true
 	}
-	return began != "" && processStart(pid) != began
+	now := processStart(pid) // "" if /proc hides the processes of other users
+	return began != "" && now != "" && now != began
 }
 
 func hostID() string {
@@ -97,9 +104,9 @@ func processStart(pid int) string {
 // the name has another form.
 func ownerOf(name, prefix string) string {
 	rest, ok := strings.CutPrefix(name, prefix)
-	parts := strings.SplitN(rest, "-", 3)
-	if !ok || len(parts) < 3 {
+	parts := strings.SplitN(rest, "-", 4)
+	if !ok || len(parts) < 4 {
 		return ""
 	}
-	return parts[0] + "-" + parts[1]
+	return strings.Join(parts[:3], "-")
 }

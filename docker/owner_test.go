@@ -25,8 +25,10 @@ func TestOnlyEndedProcessesOfThisMachineLeaveOrphans(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
 	require.True(t, orphaned(other.String()))
+	require.True(t, ended(other.process()))
 	other.host = "elsewhere"
 	require.False(t, orphaned(other.String()))
+	require.False(t, ended(other.process()), "a container that shares a folder has other processes")
 	for _, label := range []string{"", "x", self().host + "/", self().host + "/x-1", self().host + "/7"} {
 		require.False(t, orphaned(label), label)
 	}

@@ -3,7 +3,6 @@
 package docker
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +19,7 @@ func TestSweepsAtTheSameTimeRemoveTheFoldersOfAKilledRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	process := exec.CommandContext(t.Context(), "true")
 	require.NoError(t, process.Start())
-	ended := fmt.Sprintf("%s%d-%s", folderPrefix, process.Process.Pid, processStart(process.Process.Pid))
+	ended := folderPrefix + owner{self().host, process.Process.Pid, processStart(process.Process.Pid)}.process()
 	require.NoError(t, process.Wait())
 	for i := range 20 {
 		require.NoError(t, os.MkdirAll(filepath.Join(os.TempDir(), ended+"-"+strconv.Itoa(i), "1", "data"), 0o755))

@@ -6,6 +6,7 @@ set -eu
 dir=$1
 work=$(mktemp -d "$dir.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM # a signal alone would skip the one above
 mkdir "$work/deb" "$work/x" "$work/jars"
 chmod 755 "$work" "$work/deb"
 release=${2:-}
