@@ -68,6 +68,7 @@ var adds = map[history.Kind]func(*builder, history.Event){
 
 	history.Registered: func(b *builder, e history.Event) { b.groups[e.Path] = true },
 	history.Listed:     func(b *builder, e history.Event) { b.groups[e.Path] = true },
+	history.Assigned:   func(b *builder, e history.Event) { b.groups[path.Dir(e.Path)+"/members"] = true },
 	history.Entering:   func(b *builder, e history.Event) { b.doubles[e.Path] = true },
 
 	history.Paused:      func(b *builder, e history.Event) { beginOrEnd(b.pauses, e) },

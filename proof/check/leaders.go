@@ -4,6 +4,7 @@ package check
 
 import (
 	"cmp"
+	"path"
 	"slices"
 
 	"github.com/lockkeeper/lockkeeper/proof/history"
@@ -56,7 +57,9 @@ func precedes(e, other history.Event) bool {
 
 // untrue returns what is wrong with what an observer was shown, nothing if it is correct.
 func (t *timeline) untrue(e history.Event, published []history.Event) string {
-	if !slices.ContainsFunc(t.byZxid[e.Token], func(n *node) bool { return isContender(n.created) && n.created.At <= e.At }) {
+	if !slices.ContainsFunc(t.byZxid[e.Token], func(n *node) bool {
+		return isContender(n.created) && path.Dir(n.created.Node) == e.Path && n.created.At <= e.At
+	}) {
 		return "an observer was shown a leader that never was a candidate"
 	}
 	if e.Write == 0 && e.Text == "" {

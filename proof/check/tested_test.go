@@ -24,6 +24,8 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 			check.NotifiedAtAll: 0, check.FencedRegister: 0, check.BareRegister: 0,
 		}},
 		{"a partitioned holder, notified", good["partitioned-holder"], map[check.Rule]int{check.NotifiedFirst: 1, check.NotifiedAtAll: 1, check.FencedRegister: 0}},
+		{"a holder whose node is deleted before its work had stopped", bad["node-deleted-before-the-work-could-stop"], map[check.Rule]int{check.TimeToStop: 1}},
+		{"a partitioned holder whose session times out", good["partitioned-holder"], map[check.Rule]int{check.TimeToStop: 0}},
 		{"a stopped holder", good["paused-holder"], map[check.Rule]int{check.NotifiedFirst: 0, check.BareRegister: 0, check.FencedRegister: 1}},
 		{"a crashed holder", good["crashed-holder"], map[check.Rule]int{check.NotifiedFirst: 0, check.NotifiedAtAll: 0}},
 		{"a holder notified too late", bad["notified-too-late"], map[check.Rule]int{check.NotifiedFirst: 1, check.BareRegister: 1}},

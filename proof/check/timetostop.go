@@ -15,7 +15,7 @@ import (
 var TimeToStop = register(definition{
 	name:    "time-to-stop",
 	meaning: "after a holder was notified of a loss, its node is kept for T/4, or until it releases",
-	counts:  "holders that were notified of a loss, and whose session deleted the node later",
+	counts:  "holders that were notified of a loss, and whose session deleted the node later, while they had not released for T/4",
 	judge: eachHold(func(t *timeline, h *hold, found report) {
 		for _, n := range h.nodes() {
 			if h.deletes(n) && t.freedEarly(h, n) {
@@ -23,7 +23,11 @@ var TimeToStop = register(definition{
 			}
 		}
 	}),
-	tests: perHold(func(_ *timeline, h *hold) bool { return slices.ContainsFunc(h.nodes(), h.deletes) }),
+	tests: perHold(func(t *timeline, h *hold) bool {
+		return slices.ContainsFunc(h.nodes(), func(n *node) bool {
+			return h.deletes(n) && !t.stopped(h, n, min(n.goneAtLatest(t.run), h.notified.At+t.run.Timeout/4-t.grace()))
+		})
+	}),
 })
 
 // deletes reports whether the holder was notified of a loss, and its session deleted the node.
@@ -35,14 +39,17 @@ func (h *hold) deletes(n *node) bool {
 // freedEarly reports whether the node was deleted before the work of its holder had stopped, or had the time to.
 func (t *timeline) freedEarly(h *hold, n *node) bool {
 	gone := n.goneAtLatest(t.run)
-	if h.releasing.Kind != "" && h.releasing.At <= gone || h.crashedAt > 0 && h.crashedAt <= gone {
-		return false
-	}
-	if closed, is := t.closed[n.created.Session]; is && closed <= gone {
+	if t.stopped(h, n, gone) {
 		return false
 	}
 	if _, paused := h.pausedAt(n.gone(), t.run.Timeout/4+t.grace()); paused {
 		return false
 	}
 	return gone+t.resolution() < h.notified.At+t.run.Timeout/4-t.grace()
+}
+
+// stopped reports whether the holder had released, closed its client or crashed by an instant.
+func (t *timeline) stopped(h *hold, n *node, at history.Instant) bool {
+	closed, is := t.closed[n.created.Session]
+	return h.releasing.Kind != "" && h.releasing.At <= at || h.crashedAt > 0 && h.crashedAt <= at || is && closed <= at
 }

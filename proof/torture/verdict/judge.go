@@ -5,6 +5,7 @@ package verdict
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -77,9 +78,12 @@ func (r *Result) Judge() {
 	}
 	r.Untried = nil
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
-		if n := r.Faults[kind]; n.Injected == 0 && n.Missed > 1 {
+		if n := r.Faults[kind]; n.Injected == 0 && n.Missed > 0 {
 			r.Untried = append(r.Untried, fmt.Sprintf("fault %s: never injected in %d attempts: nothing is shown about it", kind, n.Missed))
 		}
+	}
+	if r.Faults["counter"].Injected > 0 && r.Counter < math.MaxInt32 {
+		r.Untried = append(r.Untried, fmt.Sprintf("fault counter: the next number is %d: nothing is shown about its end", r.Counter))
 	}
 	counts := exercised(r.History)
 	for _, name := range slices.Sorted(maps.Keys(r.Recipes)) {

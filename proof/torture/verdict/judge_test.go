@@ -259,6 +259,8 @@ func TestUntestedPromiseIsUnknown(t *testing.T) {
 		want   string
 	}{
 		"a kind of fault that was never injected": {func(r *Result) { r.Faults["slow"] = FaultCount{Missed: 3} }, "fault slow: never injected in 3 attempts"},
+		"a fault that was planned once":           {func(r *Result) { r.Faults["slow"] = FaultCount{Missed: 1} }, "fault slow: never injected in 1 attempts"},
+		"a counter that did not reach its end":    {func(r *Result) { r.Faults["counter"] = FaultCount{Injected: 1}; r.Counter = 2147483637 }, "fault counter: the next number is 2147483637"},
 		"nothing granted":                         {func(r *Result) { r.History = r.History[:1] }, "nothing was granted"},
 	} {
 		r := good(t)

@@ -43,6 +43,10 @@ func ownPartitions(ctx context.Context, client *recipes.Client, spec *Spec, repo
 			working := history.Event{Kind: history.Working, Path: path.Dir(o.Path()), Token: history.ID(o.Token())}
 			report(working)
 			<-ctx.Done()
+			// A partition that moves is released when its work has returned, which takes a while. A claim that is lost leaves no time.
+			for returns := time.Now().Add(timeout / 8); o.Err() == nil && time.Now().Before(returns); {
+				time.Sleep(5 * time.Millisecond)
+			}
 			worked := working
 			worked.Kind = history.Worked
 			if err := o.Err(); err != nil {

@@ -86,7 +86,7 @@ func (a *workloadClient) run(drawn operation) (granted bool) {
 	return a.attempt(drawn, paths...)
 }
 
-// pause waits. It does not end early at Stop, so d must be short.
+// pause waits. It does not end early at Stop, so d must be shorter than T.
 func (a *workloadClient) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -320,6 +320,18 @@ func (a *workloadClient) use(parts []part, drawn operation) {
 	}
 	if kind.then != nil {
 		kind.then(a, parts[0], drawn.hold)
+	}
+	a.stopWork(parts[0].hold)
+}
+
+// stopWork takes longer than T/4, the time that work has to stop, for one holder in eight that was notified: its node must be kept for T/4.
+func (a *workloadClient) stopWork(got Hold) {
+	select {
+	case <-got.Done():
+		if a.rand.IntN(8) == 0 {
+			a.pause(3 * time.Duration(a.spec.Timeout) / 8)
+		}
+	default:
 	}
 }
 

@@ -8,7 +8,7 @@
 //
 //	campaign [-hours 1] [-plans 3000] [-torture 10m] [-images IMAGE,…] [-only simulation|torture] [-docs DIR]
 //
-// The torture uses three and five servers by turns, and of -images one after the other. Each part takes the checkout as it is: commit first,
+// The torture uses three and five servers by turns, and of -images one after the other. It takes the checkout as it is: commit first,
 // because a test fails if no commit has the product that ran.
 //
 // The status is 0 if there is no finding, 1 if there is one, and 2 if nothing could be run.
@@ -96,16 +96,22 @@ func (c *campaign) run(ctx context.Context) (kept []string, err error) {
 		if err != nil {
 			return kept, err
 		}
-		part := evidence.Part{Code: document.CodeOf(trees), Started: time.Now().UTC().Truncate(time.Second), Seed: document.NextSeed()}
+		part := evidence.Part{Started: time.Now().UTC().Truncate(time.Second), Seed: document.NextSeed()}
 		dir := c.file(strconv.Itoa(part.Seed))
 		simulates := c.only == "simulation" || c.only == "" && turn%2 == 0
+		ran := trees
 		if simulates {
 			err = c.simulate(ctx, dir, &part)
 		} else {
-			err = c.torture(ctx, dir, turn/2, &part)
+			ran, err = c.torture(ctx, dir, turn/2, &part)
 		}
 		if ctx.Err() != nil {
-			return kept, nil // a part that was interrupted counts for nothing
+			// A part that was interrupted counts for nothing. What it has found is kept.
+			histories, err := filepath.Glob(filepath.Join(dir, "lockkeeper-simulation-*"))
+			if part.Findings > 0 || len(histories) > 0 {
+				kept = append(kept, dir)
+			}
+			return kept, err
 		}
 		if err != nil {
 			return kept, err
@@ -115,6 +121,7 @@ func (c *campaign) run(ctx context.Context) (kept []string, err error) {
 		} else if err := os.RemoveAll(dir); err != nil {
 			return kept, err
 		}
+		part.Code = document.CodeOf(ran)
 		document.Parts = append(document.Parts, part)
 		if err := document.Write(filepath.Join(c.docs, "evidence")); err != nil {
 			return kept, err
@@ -158,8 +165,8 @@ func (c *campaign) simulate(ctx context.Context, dir string, part *evidence.Part
 	return os.WriteFile(filepath.Join(dir, "output.txt"), out, 0o644)
 }
 
-// torture runs the torture once.
-func (c *campaign) torture(ctx context.Context, dir string, turn int, part *evidence.Part) error {
+// torture runs the torture once, and returns the trees of the checkout from which it built its contenders.
+func (c *campaign) torture(ctx context.Context, dir string, turn int, part *evidence.Part) (trees map[string]string, err error) {
 	servers := 3 + turn%2*2
 	cmd := exec.CommandContext(ctx, c.file("torture"), "-duration", c.length.String(), "-servers", strconv.Itoa(servers),
 		"-seed", strconv.Itoa(part.Seed), "-out", dir)
@@ -177,11 +184,11 @@ func (c *campaign) torture(ctx context.Context, dir string, turn int, part *evid
 		err = json.Unmarshal(content, &result)
 	}
 	if err != nil {
-		return fmt.Errorf("torture with seed %d: %w", part.Seed, errors.Join(failed, err))
+		return nil, fmt.Errorf("torture with seed %d: %w", part.Seed, errors.Join(failed, err))
 	}
 	run := evidence.Run{Result: result}
 	part.On = fmt.Sprintf("torture of %d servers, ZooKeeper %s", servers, result.ZooKeeper)
 	part.Lasted, part.Faults, part.Grants = result.Duration, run.Injected(), result.Numbers.Grants
 	part.Findings, part.Unsound = len(result.Findings)+len(result.Problems), result.Verdict == verdict.Unsound
-	return nil
+	return result.Trees, nil
 }
