@@ -38,8 +38,9 @@
 //	                                                         ErrOverrun: exit the process
 //
 // So work overlaps a term of another process only if its own term was lost and the work continues after its context is done. It
-// has T/4 to stop when the leader was partitioned from the servers, and T/8 when the servers were partitioned from each other. T
-// is the session timeout, and at least four ticks. Work that needs longer needs a longer T, or a resource that checks the token.
+// has T/4 to stop when the leader was partitioned from the servers, and T/8, less the delay of a late ping, when the servers were
+// partitioned from each other. T is the session timeout, and at least four ticks. Work that needs longer needs a longer T, or a
+// resource that checks the token.
 //
 // # Who leads next
 //
@@ -65,8 +66,8 @@
 //   - Campaign returns an error only if ctx has ended, the client was closed, a server refuses, or Options.Fence fails.
 //     While the ensemble is unavailable it waits, and so does Run.
 //   - Run whose ctx has ended returns nil if everything was released, and recipes.ErrUncertain if a node may remain until
-//     its session ends. It returns within StopTimeout and ReleaseTimeout even if ZooKeeper is unavailable. [Election.Run]
-//     states which values fit into the 30 s that Kubernetes gives a process.
+//     its session ends. [Election.Run] states within what time it returns, even if ZooKeeper is unavailable, and which
+//     values fit into the 30 s that Kubernetes gives a process.
 //   - Work that returns an error while its term lasts ends Run with that error, unless Options.Retry has it retried.
 //     fencing.ErrStale then means that the resource has admitted a token of another history of the ensemble, or of another path.
 //   - Work that has not returned within StopTimeout ends Run with ErrOverrun. Its node stays until the work has returned,

@@ -90,10 +90,10 @@ type Options struct {
 	// back again in the same campaign once PriorityWait has passed. Candidates of other
 	// libraries and of older versions have priority 0, and never yield.
 	//
-	// A candidate with a priority follows the first candidate while it waits, and writes the node
-	// <path>-priority when the first one changes and has a lower priority. The node stays when
-	// the election is over. With a small PriorityWait, a candidate of a lower priority leads more
-	// often.
+	// A candidate with a priority that waits, and has no candidate of at least its priority
+	// ahead, watches the first candidate. The nearest candidate behind the first that has a
+	// higher priority writes the node <path>-priority, which stays when the election is over.
+	// With a small PriorityWait, a candidate of a lower priority leads more often.
 	//
 	// To have the oldest or the newest version lead during a rollout, map the version to a priority: see
 	// the example. It is a preference. A leader of the other version goes on until its term ends, and

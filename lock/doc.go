@@ -41,8 +41,8 @@
 //   - A Hold that was lost stays lost: another client may have held the lock since.
 //   - [Mutex.Do] releases the lock after the work has returned: work that stops late delays the next holder, and never overlaps
 //     with it unless the lock was lost.
-//   - A Lock whose ctx ends deletes its node before it returns: one round trip as a rule, ReleaseTimeout at most. While no
-//     server is connected it does not wait, and the node is deleted in the background.
+//   - A Lock whose ctx ends deletes its node before it returns: one round trip as a rule, ReleaseTimeout and a quarter of the
+//     session timeout at most. While no server is connected it does not wait, and the node is deleted in the background.
 //   - Unlock is bounded by ReleaseTimeout, even if its ctx ends.
 //   - After a panic of the work, Do releases the lock, and panics on.
 //   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence, both off by default,

@@ -17,9 +17,9 @@ import (
 //
 // While Done is open, no claim that excludes this one is granted, on four
 // conditions. An exclusive claim excludes every other of the queue; for others, see
-// Mode and Permits. The conditions are: the session timeout T is at least four of the
-// servers' ticks; the leader pings its followers on time; this process is scheduled;
-// and its clock runs at the rate of the leader's. A process that is paused, or a machine that is
+// Shared. The conditions are: the session timeout T is at least four of the servers'
+// ticks; the leader pings its followers on time; this process is scheduled; and its
+// clock runs at the rate of the leader's. A process that is paused, or a machine that is
 // suspended, can act after it lost the claim and before it can know; only a
 // resource that checks the token is safe from that. If an operator deletes the
 // claim's node, the claim ends when the client detects that, within T/6 as a rule.

@@ -69,8 +69,9 @@
 //	                              of it
 //	follower partitioned from     as for a frozen server: its pings are         the same, with syncs; stale events and
 //	its leader                    answered, heartbeats are not                  reads do not grant: that takes a proof
-//	leader isolated and deposed   the same; the new leader gives every session  the same
-//	                              a full T
+//	leader isolated and deposed   as without a quorum, for syncLimit ticks;     the same
+//	                              then the new leader gives every session a
+//	                              full T
 //	ensemble without a quorum     notified at the deadline; the node is         keeps its position if a quorum is back
 //	                              deleted within T once the ensemble is back    within 2 T; else joins again, behind its
 //	                                                                            old node if that has not expired yet
@@ -118,8 +119,8 @@
 //	permission refused            the server's error, if that is at the         the server's error, immediately
 //	                              release; if it keeps heartbeats from being
 //	                              carried out, notified at the deadline
-//	credentials refused in a      the claim was lost with the session before    the server's error; the client opens no
-//	further session                                                             further session
+//	Options.Auth refused in a     the claim was lost with the session before    the server's error; the client opens no
+//	further session                                                             further session; with SASL it retries
 //	ensemble wiped or restored    notified at the deadline: servers refuse a    joins again in a new session, after 2 T;
 //	                              client that has seen more than they have      tokens start lower and recur; the history
 //	                                                                            id of a wiped ensemble is another
@@ -143,10 +144,10 @@
 // this order: one Client for each process; a longer T, for which a killed holder's claim also stays taken (the servers grant 20
 // ticks at most, unless maxSessionTimeout is set higher).
 //
-//   - An uncontended claim: one request to join, one to release, on a path that the Queue knows. The first use of a Queue
-//     reads the parent, so keep the Queue, and the Mutex or Election that is built on it. A parent that is missing, or was
-//     reaped since, takes three requests to create, and more if those above it are missing too. Heartbeats begin
-//     T/48 after the grant: six in T, or twelve for the first T/4 after a silence.
+//   - An uncontended claim: one request to join, one to release, on a path that the Mutex or Election knows. Its first use
+//     reads the parent, so keep it. A parent that is missing, or was reaped since, takes three requests to create, and more
+//     if those above it are missing too. Heartbeats begin T/48 after the grant: six in T, or twelve for the first T/4 after
+//     a silence.
 //   - A contended claim: a join, a watch of the predecessor, the release, and two reads by the next contender, the only one that
 //     it wakes, whatever the length of the queue. A client that knows no other contender lists the queue once. So does a
 //     contender whose predecessor gives up, dies, is a reader or belongs to another library. Waiters of one client share
@@ -161,7 +162,7 @@
 //     one joins, and the others are refused by the parent's version. Where the parent may not be written, several can
 //     create a node, and all but the first delete theirs.
 //   - In this process: one connection and, in the ZooKeeper client, two buffers of 1.5 MiB for each session.
-//   - 2³¹ joins below one parent, which at 1 000 a second is 25 days without a pause, as an empty container is reaped and its
+//   - 2³¹ creates below one parent, which at 1 000 a second is 25 days without a pause, as an empty container is reaped and its
 //     numbers begin anew. From 2³¹ − 2²⁰ on, contenders are ordered by czxid, which takes a read for each that was not read
 //     before. Contenders of other libraries in the same queue do not know that.
 //
@@ -179,7 +180,7 @@
 //
 // # Where to look next
 //
-// Packages lock, election, group, schedule, barrier and assign; package fencing for the token; package epoch for state in
-// ZooKeeper; [Options] for what can be set; [Trace] for what can be watched; docs/observability.md for metrics and alerts;
-// docs/performance.md for the requests of each recipe; docs/protocol.md for why the deadline and the join are right.
+// Packages lock, election, group, schedule, barrier and assign; fencing for the token; epoch for state in ZooKeeper; [Options];
+// [Trace] for what can be watched; docs/observability.md for metrics and alerts; docs/protocol.md for why the deadline and the
+// join are right.
 package recipes

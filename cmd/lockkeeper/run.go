@@ -53,7 +53,7 @@ killed before the hold is released.
 If the hold is lost, the process group gets SIGTERM immediately, and SIGKILL an eighth of
 the session timeout later, before ZooKeeper can grant the lock to another client. The
 exception is a loss that the client cannot see before it has happened: an operator
-deleted the node, or this machine was paused. A process that leaves the process group is
+deleted the node, this machine was paused, or servers pinged each other late. A process that leaves the process group is
 not killed, and neither is one of another user, as under sudo: it works on without the hold.
 Only a resource that checks the token is safe in these cases.
 
