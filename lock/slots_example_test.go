@@ -29,20 +29,25 @@ type generator struct {
 
 // next returns an id that no generator has made before.
 func (g *generator) next(ctx context.Context) (string, error) {
-	g.last = max(g.last+1, time.Now().UnixMilli())
-	if g.last >= g.until {
+	last, until := max(g.last+1, time.Now().UnixMilli()), g.until
+	if last >= until {
 		// The write is refused if the slot was lost: then another generator may have the number.
-		_, err := g.reserved.Update(ctx, g.slot.Claim, func(data []byte, _ *zk.Stat, _ bool) ([]byte, error) {
-			if until, err := strconv.ParseInt(string(data), 10, 64); err == nil {
-				g.last = max(g.last, until)
+		_, err := g.reserved.Update(ctx, g.slot.Claim, func(data []byte, node *zk.Stat, _ bool) ([]byte, error) {
+			if node != nil {
+				reserved, err := strconv.ParseInt(string(data), 10, 64)
+				if err != nil {
+					return nil, err
+				}
+				last = max(last, reserved)
 			}
-			g.until = g.last + 1000
-			return strconv.AppendInt(nil, g.until, 10), nil
+			until = last + 1000
+			return strconv.AppendInt(nil, until, 10), nil
 		})
 		if err != nil {
 			return "", err
 		}
 	}
+	g.last, g.until = last, until // not before Update has returned: what it has not written is not reserved
 	return fmt.Sprintf("%d-%d", g.last, g.slot.Number()), nil
 }
 

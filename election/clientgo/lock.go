@@ -43,7 +43,8 @@ var _ resourcelock.Interface = (*Lock)(nil)
 // term is lost or handed over, when Options.Health failed, or when the process cannot campaign. f must return then.
 //
 // WithLock resigns after f has returned, with or without ReleaseOnCancel, so that no work of f overlaps the next leader's unless
-// the term was lost. It leads for one term: call it again for the next, or restart the process, since a manager starts once.
+// the term was lost. A manager's Start returns while Runnables work if GracefulShutdownTimeout ends: exit the process then, within f. It
+// leads for one term: call it again for the next, or restart the process, since a manager starts once.
 //
 // WithLock returns the error of f, joined with the errors of Election.Run and with the reason why the term ended before f: it
 // matches recipes.ErrLost if the term was lost.

@@ -56,10 +56,16 @@ func Example_fileProcessing() {
 					return err // nil: another pod has processed it
 				}
 				fmt.Println("processes a file")
-				if err := os.WriteFile(result+".new", []byte("processed"), 0o600); err != nil {
+				f, err := os.Create(result + ".new")
+				if err != nil {
 					return err
 				}
-				return os.Rename(result+".new", result) // a crash leaves no half of a result
+				_, err = f.WriteString("processed")
+				// Without Sync, a power failure could leave an empty result, and the file would count as processed.
+				if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+					return err
+				}
+				return os.Rename(result+".new", result) // a crash leaves the whole result, or none: then the file is processed again
 			})
 			failed = append(failed, err, hold.Unlock(ctx))
 		}

@@ -55,7 +55,13 @@ func run(ctx context.Context, client *recipes.Client, replica string, config *re
 		if err := errors.Join(m.Add(everywhere{serve}), m.Add(lead)); err != nil { // so are controllers that a builder adds
 			return err
 		}
-		return m.Start(ctx)
+		err = m.Start(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			// A Runnable still runs after GracefulShutdownTimeout. WithLock would resign, and another replica would lead beside it.
+			fmt.Fprintln(os.Stderr, replica, "exits:", err)
+			os.Exit(1)
+		}
+		return err
 	})
 }
 

@@ -27,7 +27,7 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "drain:", err)
-		os.Exit(1)
+		os.Exit(1) // also ends work that has overrun
 	}
 	fmt.Println("released, exit")
 }
@@ -54,7 +54,6 @@ func connect(ctx context.Context, servers string, lose bool, itemTime time.Durat
 	if err != nil {
 		return err
 	}
-	defer client.Close()
 	return run(ctx, client, func(ctx context.Context, item int) error {
 		fmt.Println("begins item", item)
 		if item == 2 && expire != nil {

@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,14 @@ const (
 )
 
 // run campaigns until ctx is done, and processes items during each term. It returns nil if the leadership is released.
-func run(ctx context.Context, client *recipes.Client, process func(ctx context.Context, item int) error) error {
+// It closes the client, unless the error is election.ErrOverrun: then exit the process.
+func run(ctx context.Context, client *recipes.Client, process func(ctx context.Context, item int) error) (err error) {
+	defer func() {
+		// Work that has overrun still runs. Close would delete its node, and another process would lead beside it.
+		if !errors.Is(err, election.ErrOverrun) {
+			client.Close()
+		}
+	}()
 	e, err := election.New(client, "/election/drain", &election.Options{StopTimeout: stopTimeout, ReleaseTimeout: resignTimeout})
 	if err != nil {
 		return err

@@ -33,7 +33,8 @@ type leader struct {
 }
 
 // Run campaigns until ctx is done. It resigns when the jobs of its term have returned, so that no job of the next leader
-// overlaps them. A term that is lost ends before. Run returns the errors of Election.Run.
+// overlaps them. A term that is lost ends before. Run returns the errors of Election.Run. After an
+// error this pod does not lead again: its scheduler runs no job and reports nothing, so the program must end.
 func (e *elector) Run(ctx context.Context) error {
 	return e.election.Run(ctx, func(ctx context.Context, term *election.Term) error {
 		l := &leader{term: term}

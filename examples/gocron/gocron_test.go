@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/election"
@@ -94,6 +95,15 @@ func TestTermEndsAfterItsJobsHaveReturned(t *testing.T) {
 	})
 }
 
+func TestPodEndsWithTheErrorOfItsElection(t *testing.T) {
+	ensemble := zktest.Start(t, nil)
+	ensemble.Intercept(zktest.Rule{Op: "create", Below: "/election/jobs", Fail: zktest.ErrNoAuth})
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	require.ErrorIs(t, new(demo).pod(ctx, "pod-1", ensemble.Addrs(), false), zk.ErrNoAuth)
+	require.NoError(t, ctx.Err(), "it ends immediately")
+}
+
 func TestJobIsCancelledWhenItsTermIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, ensemble *zktest.Ensemble, a, _ *recipes.Client) {
 		e := newElector(t, a)
@@ -150,6 +160,26 @@ func TestRunIsCancelledWhenItsLockIsLostAndNextWaitsForItsReturn(t *testing.T) {
 		require.ErrorIs(t, run.Unlock(t.Context()), recipes.ErrLost)
 		_, err = first.Lock(t.Context(), "report")
 		require.NoError(t, err)
+	})
+}
+
+func TestWaitReturnsWhenTheRunsHaveReturned(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Ensemble, a, _ *recipes.Client) {
+		l := &locker{client: a, parent: "/jobs"}
+		run, err := l.Lock(t.Context(), "report")
+		require.NoError(t, err)
+		_, err = l.Lock(t.Context(), "report")
+		require.ErrorIs(t, err, errRunning)
+		returned := make(chan struct{})
+		go func() { l.Wait(); close(returned) }()
+		synctest.Wait()
+		select {
+		case <-returned:
+			require.Fail(t, "the client would be closed while the job runs")
+		default:
+		}
+		require.NoError(t, run.Unlock(t.Context()))
+		<-returned
 	})
 }
 

@@ -31,6 +31,7 @@ type locker struct {
 
 	mu   sync.Mutex
 	runs map[string]*run // by the job's name; guarded by mu
+	ran  sync.WaitGroup  // of runs
 }
 
 var (
@@ -73,6 +74,7 @@ func (l *locker) add(r *run) error {
 		l.runs = map[string]*run{}
 	}
 	l.runs[r.name] = r
+	l.ran.Add(1)
 	return nil
 }
 
@@ -80,7 +82,12 @@ func (l *locker) remove(r *run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.runs, r.name)
+	l.ran.Done()
 }
+
+// Wait waits until all runs have returned. Call it after the scheduler has shut down and before the client is closed: gocron
+// waits for a limited time, and Close releases the lock of a run that continues.
+func (l *locker) Wait() { l.ran.Wait() }
 
 // Unlock releases the lock, also after ctx is done. It logs its error, which gocron discards.
 func (r *run) Unlock(ctx context.Context) error {

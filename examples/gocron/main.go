@@ -60,7 +60,7 @@ func show(ctx context.Context, locks bool) (err error) {
 	errs := make(chan error, 2)
 	for _, name := range []string{"pod-1", "pod-2"} {
 		pods.Go(func() {
-			defer stop() // an error ends both
+			defer stop() // if one pod ends with an error, the other one ends, too
 			errs <- d.pod(ctx, name, ensemble.Addrs(), locks)
 		})
 	}
@@ -68,7 +68,7 @@ func show(ctx context.Context, locks bool) (err error) {
 	return errors.Join(<-errs, <-errs)
 }
 
-// pod runs a scheduler with the job until ctx is done.
+// pod runs a scheduler with the job until ctx is done, or the pod can no longer be elected.
 func (d *demo) pod(ctx context.Context, name string, servers []string, locks bool) (err error) {
 	client, err := recipes.Connect(ctx, servers, &recipes.Options{Owner: name, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -80,6 +80,7 @@ func (d *demo) pod(ctx context.Context, name string, servers []string, locks boo
 	}
 	if locks {
 		l := &locker{client: client, parent: "/jobs"}
+		defer l.Wait() // before the client is closed
 		task := l.job("report", func(ctx context.Context, hold *lock.Hold) error { return report(ctx, hold.Token()) })
 		return schedule(ctx, gocron.WithDistributedLocker(l), task)
 	}
@@ -90,9 +91,13 @@ func (d *demo) pod(ctx context.Context, name string, servers []string, locks boo
 	e := &elector{election: candidate}
 	task := e.job(func(ctx context.Context, term *election.Term) error { return report(ctx, term.Token()) })
 	led := make(chan error, 1)
-	campaign, stop := context.WithCancel(context.WithoutCancel(ctx))
-	go func() { led <- e.Run(campaign) }()
-	defer func() { stop(); err = errors.Join(err, <-led) }() // resigns after the scheduler has shut down
+	campaign, resign := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop() // or the scheduler would run no job, and report nothing
+		led <- e.Run(campaign)
+	}()
+	defer func() { resign(); err = errors.Join(err, <-led) }() // resigns after the scheduler has shut down
 	return schedule(ctx, gocron.WithDistributedElector(e), task)
 }
 
@@ -107,7 +112,7 @@ func schedule(ctx context.Context, distributed gocron.SchedulerOption, task func
 	}
 	s.Start()
 	<-ctx.Done()
-	return s.Shutdown() // cancels the jobs, and waits for them
+	return s.Shutdown() // cancels the jobs, and waits for them for 10 s, or gocron.WithStopTimeout
 }
 
 // A demo is the job, and the resource that it writes.

@@ -33,18 +33,24 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "rollout:", err)
-		os.Exit(1)
+		os.Exit(1) // also ends work that has overrun
 	}
 	fmt.Println("released, exit")
 }
 
-// run campaigns and leads until ctx is done. It resigns before it returns.
+// run campaigns and leads until ctx is done. It resigns before it returns, unless the error is election.ErrOverrun:
+// then exit the process.
 func run(ctx context.Context, servers, listen string) (err error) {
 	client, err := recipes.Connect(ctx, []string{servers}, nil)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer func() {
+		// Work that has overrun runs until main exits. Close would delete its node, and another pod would lead beside it.
+		if !errors.Is(err, election.ErrOverrun) {
+			client.Close()
+		}
+	}()
 	e, err := election.New(client, "/election/rollout", &election.Options{
 		StopTimeout: 15 * time.Second, ReleaseTimeout: 10 * time.Second, // in all less than terminationGracePeriodSeconds
 	})
