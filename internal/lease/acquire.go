@@ -46,6 +46,8 @@ func (r *Replica) Acquire(ctx context.Context, received time.Time, req Request) 
 	if err != nil {
 		return Grant{}, &recipes.Error{Op: "acquire", Path: req.Path, Err: err}
 	}
+	q.acquiring.Add(1)
+	defer q.acquired()
 	s := state{req: req, received: received, hint: req.hint(), hash: req.hash()}
 	if req.Wait > 0 && !req.Reentrant { // a request that may share a lease looks at the front of the queue first
 		s.polled, _ = r.written.takeWaiter(req.Path, s.hint)

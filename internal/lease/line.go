@@ -29,6 +29,15 @@ func (l *line) listed(names []string) {
 	l.names, l.gone = names, nil
 }
 
+// forgetLong forgets the names of a queue that was long.
+func (l *line) forgetLong() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.names) >= longQueue/2 || len(l.gone) >= longQueue {
+		l.names, l.gone = nil, nil
+	}
+}
+
 // left notes that a node is deleted.
 func (l *line) left(name string) {
 	l.mu.Lock()
@@ -56,6 +65,10 @@ func (l *line) isFirst(name string) bool {
 	for _, n := range l.names[:known] {
 		delete(l.gone, n)
 	}
-	l.names = l.names[known:]
+	left := l.names[known:]
+	if known > len(left) {
+		left = slices.Clone(left) // or the names before would stay in memory
+	}
+	l.names = left
 	return l.names[0] == name
 }

@@ -23,6 +23,15 @@ type pathQueue struct {
 	contended atomic.Bool // it had more than one contender, when last seen
 	seen      atomic.Pointer[view]
 	line      line
+	acquiring atomic.Int64 // calls of Acquire
+}
+
+// acquired notes the end of an acquisition. The last one forgets the names of a long queue, which may never be used again.
+func (q *pathQueue) acquired() {
+	if q.acquiring.Add(-1) == 0 {
+		q.seen.Store(nil)
+		q.line.forgetLong()
+	}
 }
 
 // A view is a listing of a long queue, for callers that do not need the newest.
