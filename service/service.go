@@ -205,17 +205,13 @@ func openFiles(c *Config) (*files, error) {
 		f.acl = append(zk.AuthACL(zk.PermAll), zk.WorldACL(zk.PermRead)...)
 	}
 	if c.Audit != "" {
-		file, err := openAudit(c.Audit)
+		file, err := audit.Open(c.Audit)
 		if err != nil {
 			return nil, err
 		}
 		f.audit = audit.New(file)
 	}
 	return f, nil
-}
-
-func openAudit(name string) (*os.File, error) {
-	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
 // watch reads the files again when they change, until ctx is done.
@@ -243,7 +239,7 @@ func (f *files) reopen(ctx context.Context, c *Config) {
 		if f.audit == nil {
 			continue
 		}
-		file, err := openAudit(c.Audit)
+		file, err := audit.Open(c.Audit)
 		if err == nil {
 			err = f.audit.Replace(ctx, file)
 		}

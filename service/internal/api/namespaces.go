@@ -22,7 +22,9 @@ const (
 	summaryPage  = 50               // namespaces on a page
 	summaryLocks = 100              // locks of a namespace that are counted
 	summaryAge   = 10 * time.Second // for which the numbers of a namespace are not read again
-	summaryTime  = 3 * time.Second  // after which a call reads no further namespace: its caller asks again
+	summaryStale = time.Minute      // after which numbers that could not be read again are not shown
+	summaryTime  = 3 * time.Second  // after which a call with numbers reads no further namespace: its caller asks again
+	countTime    = 4 * time.Second  // for one namespace, which its tenants can keep busy: longer than lease's List reads a page
 	maxSummaries = 4096             // that are remembered
 )
 
@@ -81,14 +83,20 @@ func (a *API) summarize(ctx context.Context, who *principal.Principal, after str
 		out.NextPage = names[summaryPage-1]
 	}
 	var err error
-	out.Namespaces, err = a.known.read(names, func(name string) (*summary, error) {
+	out.Namespaces, err = a.known.read(ctx, names, func(ctx context.Context, name string) (*summary, error) {
 		found, next, err := a.Locks.List(ctx, a.Root+"/"+name, "", summaryLocks, "")
 		if errors.Is(err, zk.ErrNoAuth) {
 			return &summary{Namespace: name}, nil // it must not hide the others
 		}
 		return summaryOf(name, found, next != ""), err
 	})
-	return out, err
+	if out.Namespaces == nil {
+		return nil, err
+	}
+	if err != nil { // at most once in summaryAge for each namespace
+		a.Logger.Warn("namespaces not counted", "request", callOf(ctx).id, "error", err)
+	}
+	return out, nil
 }
 
 // summaryOf counts the locks of a namespace.
@@ -123,33 +131,62 @@ type knownSummary struct {
 }
 
 // read returns the summaries of namespaces. It calls fetch for those that are old, the oldest first, for about summaryTime.
-func (k *knownSummaries) read(names []string, fetch func(name string) (*summary, error)) ([]summary, error) {
-	end := time.Now().Add(summaryTime)
+// The error joins the errors of fetch. With it, the summaries are nil if no numbers are known: a namespace that cannot be
+// read must not hide the others.
+func (k *knownSummaries) read(ctx context.Context, names []string, fetch func(ctx context.Context, name string) (*summary, error)) ([]summary, error) {
+	var (
+		end    = time.Now().Add(summaryTime)
+		failed error
+		quick  []string // namespaces that failed before countTime
+	)
 	for _, name := range k.oldestFirst(names) {
 		if time.Now().After(end) {
+			if _, counted := k.latest(names); counted || failed == nil {
+				break
+			}
+		}
+		if ctx.Err() != nil {
+			failed = errors.Join(failed, context.Cause(ctx))
 			break
 		}
 		if !k.begin(name) {
-			continue // another call reads it
+			continue // another call reads it, or could not
 		}
-		s, err := fetch(name)
-		if err != nil {
-			k.forget(name)
-			return nil, fmt.Errorf("count the locks of namespace %s: %w", name, err)
+		fetching, cancel := context.WithTimeoutCause(ctx, countTime, errors.New("the namespace is busy"))
+		s, err := fetch(fetching, name)
+		slow := errors.Is(fetching.Err(), context.DeadlineExceeded)
+		cancel()
+		if err == nil {
+			k.finish(s)
+			continue
 		}
-		k.finish(s)
+		failed = errors.Join(failed, fmt.Errorf("count the locks of namespace %s: %w", name, err))
+		if !slow {
+			quick = append(quick, name)
+		}
 	}
+	out, counted := k.latest(names)
+	callerGone := errors.Is(ctx.Err(), context.Canceled)
+	if failed != nil && (!counted || callerGone) {
+		k.retry(quick)
+		return nil, failed
+	}
+	return out, failed
+}
+
+// latest returns what is known of namespaces, and whether that includes numbers.
+func (k *knownSummaries) latest(names []string) (out []summary, counted bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	out := make([]summary, 0, len(names))
+	out = make([]summary, 0, len(names))
 	for _, name := range names {
 		s := summary{Namespace: name}
-		if known := k.known[name]; known != nil && known.last.ReadAt != 0 {
-			s = known.last
+		if known := k.known[name]; known != nil && time.Since(time.UnixMilli(known.last.ReadAt)) < summaryStale {
+			s, counted = known.last, true
 		}
 		out = append(out, s)
 	}
-	return out, nil
+	return out, counted
 }
 
 // oldestFirst returns the names in the order in which they were read.
@@ -195,9 +232,13 @@ func (k *knownSummaries) finish(s *summary) {
 	}
 }
 
-// forget lets the next call read a namespace: this one could not.
-func (k *knownSummaries) forget(name string) {
+// retry lets the next call read namespaces immediately. After a failure that takes time it must not: that call would be as slow.
+func (k *knownSummaries) retry(names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.known, name)
+	for _, name := range names {
+		if known := k.known[name]; known != nil {
+			known.begun = time.Time{}
+		}
+	}
 }

@@ -3,8 +3,10 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,7 +76,10 @@ func TestManyCallersReadANamespaceOnce(t *testing.T) {
 
 func TestSlowNamespacesAreReadInTurn(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
-		f := newFixture(t, &scripted{listing: func() { time.Sleep(2 * time.Second) }})
+		f := newFixture(t, &scripted{listing: func(context.Context, string) error {
+			time.Sleep(2 * time.Second)
+			return nil
+		}})
 		f.names = []string{"a", "b", "c"}
 		found, _ := f.namespaces("both", "")
 		require.NotZero(t, found[1]["readAt"])
@@ -93,11 +98,68 @@ func TestNamespaceThatCannotBeReadIsReadByTheNextCall(t *testing.T) {
 	require.True(t, slices.ContainsFunc(found, func(s map[string]any) bool { return s["readAt"] != nil }))
 }
 
+// busy returns a List that fails for some namespaces when its caller waits no longer.
+func busy(parents ...string) func(context.Context, string) error {
+	return func(ctx context.Context, parent string) error {
+		if !slices.Contains(parents, parent) {
+			return nil
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+}
+
+func TestBusyNamespaceDoesNotHideTheOthers(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{listing: busy("/locks/a")})
+		f.names = []string{"a", "b", "c"}
+		began := time.Now()
+		found, _ := f.namespaces("both", "")
+		require.Equal(t, map[string]any{"namespace": "a", "locks": 0.0, "waiters": 0.0}, found[0])
+		require.NotZero(t, found[1]["readAt"])
+		require.Equal(t, 4*time.Second, time.Since(began))
+
+		page := browser{f, "both", ownOrigin}.send("GET", "/", "")
+		require.Equal(t, 200, page.status)
+		require.Equal(t, 1, strings.Count(string(page.body), ">not counted<"))
+		require.Equal(t, 4*time.Second, time.Since(began), "the next call does not wait for it again")
+		require.Equal(t, 1, strings.Count(f.log.String(), "namespaces not counted"))
+	})
+}
+
+func TestNumbersOfBusyNamespaceAreShownForAMinute(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{})
+		f.names = []string{"a", "b"}
+		first, _ := f.namespaces("both", "")
+		f.locks.listing = busy("/locks/a")
+		time.Sleep(11 * time.Second)
+		found, _ := f.namespaces("both", "")
+		require.Equal(t, first[0], found[0])
+		time.Sleep(time.Minute)
+		found, _ = f.namespaces("both", "")
+		require.Nil(t, found[0]["readAt"])
+		require.NotZero(t, found[1]["readAt"])
+	})
+}
+
+func TestBusyNamespacesAreAnErrorIfNoNumbersAreKnown(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{listing: busy("/locks/a", "/locks/b", "/locks/c")})
+		f.names = []string{"a", "b", "c", "d"}
+		began := time.Now()
+		require.Equal(t, "UNAVAILABLE", f.send("both", "GET", "/v1/namespaces", "").code(t))
+		require.Equal(t, 10*time.Second, time.Since(began))
+		found, _ := f.namespaces("both", "")
+		require.NotZero(t, found[3]["readAt"], "the next call begins with the others")
+	})
+}
+
 func TestNamespaceThatTheServiceMayNotReadDoesNotHideTheOthers(t *testing.T) {
 	f := newFixture(t, &scripted{err: zk.ErrNoAuth})
 	found, _ := f.namespaces("client", "")
 	require.Equal(t, []map[string]any{{"namespace": "own", "locks": 0.0, "waiters": 0.0}}, found)
 	page := browser{f, "client", ownOrigin}.send("GET", "/", "")
 	require.Equal(t, 200, page.status)
-	require.Contains(t, string(page.body), "not counted")
+	require.Contains(t, string(page.body), ">not counted<")
 }

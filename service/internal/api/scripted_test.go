@@ -30,9 +30,11 @@ type scripted struct {
 	last    lease.Request
 	waiters []lease.Contender // guarded by mu
 	forcing func()            // called by ForceRelease, if not nil
-	listing func()            // the same for List
 	others  int               // further locks that List returns, with the same contenders
 	scraped func()            // the same for Waiters
+
+	// called by List, if not nil; List returns its error
+	listing func(ctx context.Context, parent string) error
 }
 
 func (s *scripted) called(name string) {
@@ -107,10 +109,12 @@ func (s *scripted) Status(_ context.Context, path string) (lease.Status, error) 
 	return lease.Status{Path: path, Contenders: s.status.Contenders, More: s.status.More}, s.err
 }
 
-func (s *scripted) List(_ context.Context, parent, _ string, _ int, _ string) ([]lease.Status, string, error) {
+func (s *scripted) List(ctx context.Context, parent, _ string, _ int, _ string) ([]lease.Status, string, error) {
 	s.called("list")
 	if s.listing != nil {
-		s.listing()
+		if err := s.listing(ctx, parent); err != nil {
+			return nil, "", err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,6 +32,7 @@ var (
 type Log struct {
 	wake    chan struct{} // capacity 1
 	stopped chan struct{} // closed when the goroutine has ended
+	torn    bool          // the file ends in an incomplete row; only the goroutine uses it
 
 	mu      sync.Mutex     // guards what follows
 	file    io.WriteCloser // only the goroutine writes to it
@@ -43,6 +46,31 @@ type entry struct {
 	row  []byte
 	file io.WriteCloser // nil for an event
 	done chan error     // capacity 1: receives the outcome
+}
+
+// Open opens a file for New or Replace, and creates it if it is missing. It ends an incomplete row that a file on a disk has from
+// before, if it can: events are written also if that fails.
+func Open(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() && torn(name, info.Size()) {
+		_, _ = file.Write([]byte("\n"))
+	}
+	return file, nil
+}
+
+// torn reports whether a regular file of this size ends in an incomplete row.
+func torn(name string, size int64) bool {
+	file, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	last := make([]byte, 1)
+	_, err = file.ReadAt(last, size-1) // fails for an empty file
+	return err == nil && last[0] != '\n'
 }
 
 // New returns a Log that writes to a file, with one Write for each event. Close it: that closes the file.
@@ -197,9 +225,10 @@ func (l *Log) carryOut(n *entry) error {
 	l.mu.Unlock()
 	var err error
 	if n.file == nil {
-		_, err = file.Write(n.row)
+		err = l.append(file, n.row)
 	} else {
 		err = file.Close()
+		l.torn = false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,6 +239,18 @@ func (l *Log) carryOut(n *entry) error {
 		l.file = n.file
 	case err != nil:
 		l.lost++
+	}
+	return err
+}
+
+// append writes a row. A full disk can have cut the one before: the fragment becomes a row of its own, and spoils no event.
+func (l *Log) append(file io.Writer, row []byte) error {
+	if l.torn {
+		row = slices.Concat([]byte("\n"), row)
+	}
+	n, err := file.Write(row)
+	if n > 0 {
+		l.torn = row[n-1] != '\n'
 	}
 	return err
 }
