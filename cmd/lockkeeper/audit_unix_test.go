@@ -72,3 +72,31 @@ func TestAuditOnStandardOutputHasOnlyEvents(t *testing.T) {
 	require.Equal(t, 1, strings.Count(p.stdout.String(), "\n"), p.stdout)
 	require.Contains(t, p.stdout.String(), `"action":"acquire"`)
 }
+
+func TestServeThatCannotWriteItsAuditExitsWithStatus1(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit")
+	require.NoError(t, syscall.Mkfifo(file, 0o600))
+	reader, err := syscall.Open(file, syscall.O_RDWR|syscall.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Close(reader)) })
+	for err == nil { // until it is full
+		_, err = syscall.Write(reader, make([]byte, 4096))
+	}
+	require.ErrorIs(t, err, syscall.EAGAIN)
+	p, url := serveWithAudit(t, file)
+	acquire(t, url, "orders")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, statusFailed, p.status())
+	require.Contains(t, p.stderr.String(), "lockkeeper: serve: close audit: the file blocks, and lacks 1 events\n")
+}
+
+func TestServeThatIsInterruptedBeforeItServesExitsWithStatus0(t *testing.T) {
+	t.Parallel()
+	p := newCommand(t, "serve", "--dev", "--servers", "127.0.0.1:1", "--listen", "127.0.0.1:0")
+	p.start()
+	require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), "127.0.0.1:1") }, time.Minute, 5*time.Millisecond)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, statusOK, p.status())
+	require.NotContains(t, p.stderr.String(), "lockkeeper: ")
+}

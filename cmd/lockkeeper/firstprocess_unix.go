@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-// forwardedSignals returns the signals that the first process of a container passes to its command.
+// forwardedSignals returns the signals that the first process of a container passes to its command. SIGHUP or SIGINT stays
+// ignored if the parent process has set it to be. Go does not know that of other signals.
 func forwardedSignals() []os.Signal {
 	return slices.DeleteFunc([]os.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
@@ -31,6 +32,7 @@ func runFirst(cmd *exec.Cmd, signals <-chan os.Signal) (status int, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, startError(err)
 	}
+	outliveWarnings()
 	ended := make(chan end, 1)
 	go func() { ended <- waitForAll(cmd) }()
 	for {

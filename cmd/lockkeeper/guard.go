@@ -117,6 +117,9 @@ func (a *guardArguments) runCommand(cmd *cobra.Command, serve func(context.Conte
 	if runtime.GOOS != "linux" {
 		return internal(fmt.Errorf("a guardian needs the pidfds of Linux: %w", errors.ErrUnsupported))
 	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwardedSignals()...)
+	defer signal.Stop(signals)
 	child := exec.Command(a.command[0], a.command[1:]...)
 	if child.Err != nil {
 		return startError(child.Err)
@@ -128,9 +131,10 @@ func (a *guardArguments) runCommand(cmd *cobra.Command, serve func(context.Conte
 	}
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	child.Env = append(os.Environ(), guardian.Variable+"="+l.Addr().String())
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, forwardedSignals()...)
-	defer signal.Stop(signals)
+	if err := cmd.Context().Err(); err != nil { // by a signal that may have come before Notify, and is not forwarded
+		err = fmt.Errorf("start %s: %w", a.command[0], context.Cause(cmd.Context()))
+		return errors.Join(interrupted(cmd.Context(), signals, &statusError{statusFailed, err}), l.Close())
+	}
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context())) // the command ends when it is to
 	defer cancel()

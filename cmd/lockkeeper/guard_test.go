@@ -7,6 +7,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -207,4 +208,17 @@ func TestGuardNeedsEitherASocketOrACommand(t *testing.T) {
 		require.Equal(t, statusUsage, status)
 		require.Contains(t, stderr, "either --socket or a command is needed")
 	}
+}
+
+// Its signal may have come before guard could forward it.
+func TestGuardThatIsInterruptedBeforeTheStartDoesNotStartItsCommand(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(errors.New("terminated signal received"))
+	started := filepath.Join(t.TempDir(), "started")
+	var stderr syncBuffer
+	status := run(ctx, []string{"guard", "--", "touch", started}, nil, io.Discard, &stderr)
+	require.NoFileExists(t, started)
+	require.Equal(t, statusFailed, status)
+	require.Equal(t, "lockkeeper: guard: start touch: terminated signal received\n", stderr.String())
 }

@@ -27,8 +27,9 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// endSignals returns the signals that ask for an orderly end. A signal that the parent
-// process has set to be ignored, as nohup does, stays ignored.
+// endSignals returns the signals that ask for an orderly end. SIGINT or SIGHUP stays
+// ignored if the parent process has set it to be, as nohup does. Go does not know that of other
+// signals: SIGTERM is handled in any case.
 func endSignals() []os.Signal {
 	return slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
 }

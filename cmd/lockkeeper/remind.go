@@ -16,7 +16,7 @@ const (
 )
 
 // remind prints the error of reach, on a goroutine, for as long as a command waits. reach may block until its context is done. The
-// returned function ends the goroutine and waits for its end.
+// returned function ends the goroutine and waits for its end, but not for a write in progress: standard error can block.
 func remind(ctx context.Context, command string, reach func(context.Context) error, stderr io.Writer) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := make(chan struct{})
@@ -32,8 +32,18 @@ func remind(ctx context.Context, command string, reach func(context.Context) err
 			bounded, done := context.WithTimeoutCause(ctx, firstReminder, &overdue{errNoServer, firstReminder})
 			err := reach(bounded)
 			done()
-			if err != nil && ctx.Err() == nil {
+			if err == nil || ctx.Err() != nil {
+				continue
+			}
+			written := make(chan struct{})
+			go func() {
+				defer close(written)
 				logError(stderr, "%s: %v", command, err)
+			}()
+			select {
+			case <-written:
+			case <-ctx.Done():
+				return
 			}
 		}
 	}()

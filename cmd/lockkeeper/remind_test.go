@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,5 +48,20 @@ func TestReminderThatIsStoppedPrintsNothing(t *testing.T) {
 		time.Sleep(firstReminder + time.Second)
 		stop()
 		require.Empty(t, stderr.String())
+	})
+}
+
+func TestStopOfReminderDoesNotWaitForWriteThatBlocks(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		reader, stderr := io.Pipe()
+		stop := remind(t.Context(), "run", func(context.Context) error { return errors.New("connection refused") }, stderr)
+		time.Sleep(firstReminder + reminderInterval + time.Second)
+		stop()
+		text := make([]byte, 100)
+		n, err := reader.Read(text)
+		require.NoError(t, err)
+		require.Equal(t, "lockkeeper: run: connection refused\n", string(text[:n]), "one write at a time")
+		time.Sleep(time.Hour)
+		require.NoError(t, reader.Close())
 	})
 }

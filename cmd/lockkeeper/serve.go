@@ -28,8 +28,9 @@ func newServe() *cobra.Command {
 several replicas with the same ensemble, principals and token keys: each serves any request.
 
 The first line that it prints is export LOCKKEEPER_URL=…, which makes the other commands of a
-shell use the service, unless the audit goes to standard output. The log is JSON, on standard error. It exits with status 0 when it is interrupted. SIGHUP makes it open
-the file of the audit again.
+shell use the service, unless the audit goes to standard output. The log is JSON, on standard error. When it is interrupted, it
+exits with status 0, or 1 if requests did not finish or the audit was not written. SIGHUP makes it
+open the file of the audit again.
 
 OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 makes it send a span of each request, with the
 trace of its caller, to an OpenTelemetry collector (http/protobuf). The other variables of OpenTelemetry apply, too.`,
@@ -90,7 +91,9 @@ func runServe(cmd *cobra.Command, config service.Config, stdout, stderr io.Write
 	if info := buildInfo(); info != nil {
 		config.Version = cmp.Or(info.Main.Version, "unknown")
 	}
+	started := false
 	config.Started = func(url string) {
+		started = true
 		if !isFile(stdout, config.Audit) { // an audit has only events
 			// A reader that has gone is no reason to stop: the log has the address too.
 			_, _ = fmt.Fprintf(stdout, "export %s=%s\n", urlVariable, url)
@@ -107,10 +110,11 @@ func runServe(cmd *cobra.Command, config service.Config, stdout, stderr io.Write
 	}
 	defer flush()
 	config.Middleware = middleware
-	if err := service.Run(cmd.Context(), config); err != nil && cmd.Context().Err() == nil {
-		return err
+	err = service.Run(cmd.Context(), config)
+	if !started && cmd.Context().Err() != nil {
+		return nil // its error is that the start was interrupted; after the start, it is of the stop
 	}
-	return nil
+	return err
 }
 
 // isFile reports whether w writes to the file of that name.

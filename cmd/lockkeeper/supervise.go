@@ -78,6 +78,7 @@ func (s *supervisor) start() (ended <-chan end, err error) {
 		reclaim(s.terminal) // a child whose program is not executed has taken the terminal
 		return nil, startError(err)
 	}
+	outliveWarnings()
 	s.killFirst(s.cmd.Process.Pid)
 	close(known)
 	return ends, nil

@@ -12,5 +12,8 @@ import (
 // foregroundOf returns nil: this system has no foreground process group.
 func foregroundOf(io.Reader) *os.File { return nil }
 
+// outliveWarnings does nothing: no terminal stops processes here.
+func outliveWarnings() {}
+
 // reclaim does nothing.
 func reclaim(*os.File) {}

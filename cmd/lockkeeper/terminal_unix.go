@@ -27,6 +27,11 @@ func foregroundOf(stdin io.Reader) *os.File {
 	return f
 }
 
+// outliveWarnings makes a write to a terminal whose foreground this process group is not in succeed. With "stty tostop", the terminal
+// otherwise stops this process: heartbeats end, and the command works on without the hold. A command inherits what is ignored: call it
+// after its start.
+func outliveWarnings() { signal.Ignore(syscall.SIGTTOU) }
+
 // reclaim puts this process group in the foreground of the terminal again.
 func reclaim(terminal *os.File) {
 	if terminal == nil {

@@ -52,7 +52,8 @@ func contend(text string, orders io.Reader, reports io.Writer) error {
 		return fmt.Errorf("decode %s: %w", taskVariable, err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	received := make(chan string)
+	// Orders are clicks. They must not block the reader while the contender connects: it would not notice the end of the laboratory.
+	received := make(chan string, 64)
 	go func() { // it ends with the process
 		defer cancel(io.EOF) // the laboratory has ended, however
 		for lines := bufio.NewScanner(orders); lines.Scan(); {
