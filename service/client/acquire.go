@@ -11,10 +11,13 @@ import (
 	"time"
 )
 
-// maxPoll is how long one request waits at the service, and maxWait the longest wait that it accepts.
+// maxPoll is how long one request waits at the service, and maxWait the longest wait that it accepts. An answer arrives within
+// answerTimeout after the wait, minAnswerTime if ctx ends then, or the replica is left for another one before the waiter's position is lost.
 const (
-	maxPoll = 20 * time.Second
-	maxWait = 24 * time.Hour
+	maxPoll       = 20 * time.Second
+	maxWait       = 24 * time.Hour
+	answerTimeout = 5 * time.Second
+	minAnswerTime = 250 * time.Millisecond
 )
 
 // terms are the body of acquire and campaign.
@@ -73,6 +76,7 @@ type acquisition struct {
 	place   place
 	terms   terms
 	pending bool // a request was sent that may have left a node in the queue
+	joins   bool // requests wait: a replica has answered that the lock is held, or a request that waits was sent
 }
 
 func (c *Client) acquire(ctx context.Context, op string, p place, waits bool, value *string) (*Hold, error) {
@@ -109,11 +113,13 @@ func (a *acquisition) await(ctx context.Context, waits bool) (*grant, error) {
 		if ctx.Err() != nil {
 			return nil, ended(ctx, last)
 		}
-		wait := time.Duration(0)
-		if waits {
+		wait, timeout := time.Duration(0), a.client.share(ctx, answerTimeout)
+		tries := waits && a.tries(ctx)
+		if waits && !tries {
 			wait = waitOf(ctx)
+			timeout = a.pollTimeout(ctx, wait)
 		}
-		g, status, err := a.send(ctx, wait)
+		g, status, err := a.send(ctx, wait, timeout)
 		again := time.Duration(0)
 		switch {
 		case err == nil && status == http.StatusAccepted:
@@ -124,11 +130,14 @@ func (a *acquisition) await(ctx context.Context, waits bool) (*grant, error) {
 		case err == nil:
 			last = fmt.Errorf("the grant arrived after its end: %w", ErrDeadline)
 			again = b.after(last)
+		case tries && errors.Is(err, LockAlreadyHeld):
+			b.reset()
+			a.joins, last = true, nil
 		case definite(err) && waits && errors.Is(err, LockAlreadyHeld):
 			return nil, fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 		case definite(err):
 			return nil, err
-		case errors.Is(ctx.Err(), context.Canceled):
+		case canceled(ctx):
 			// The caller has given up while the service had time left to answer.
 		default:
 			again, last = b.after(err), err
@@ -158,16 +167,35 @@ func waitOf(ctx context.Context) time.Duration {
 	return max(time.Millisecond, min(maxWait, wait-min(wait/8, time.Second)))
 }
 
+// tries reports whether the next request does not wait. A replica at which a request waits looks like one that is dead, until the
+// end of a poll. If ctx has no room for a poll at each replica, the first requests look for one that answers. A request that
+// follows one that waits must wait, too: otherwise the waiter loses its position.
+func (a *acquisition) tries(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+	n := time.Duration(len(a.client.bases))
+	return bounded && n > 1 && !a.joins && time.Until(deadline) < n*(maxPoll+answerTimeout)
+}
+
+// pollTimeout bounds a request that waits. If ctx ends before another poll, half of the time that waitOf leaves for the answer is
+// for the other replicas, unless a healthy one could not answer in it.
+func (a *acquisition) pollTimeout(ctx context.Context, wait time.Duration) time.Duration {
+	poll, after := min(wait, maxPoll), answerTimeout
+	if deadline, bounded := ctx.Deadline(); bounded && len(a.client.bases) > 1 {
+		after = min(after, max(minAnswerTime, (time.Until(deadline)-poll)/2))
+	}
+	return poll + after
+}
+
 // send sends the request once.
-func (a *acquisition) send(ctx context.Context, wait time.Duration) (*grant, int, error) {
+func (a *acquisition) send(ctx context.Context, wait, timeout time.Duration) (*grant, int, error) {
 	operation := "acquire"
 	if a.place.kind == "elections" {
 		operation = "campaign"
 	}
 	a.terms.WaitMillis = wait.Milliseconds()
 	g := &grant{sent: time.Now()}
-	// A replica that does not answer in time is left for another one before the waiter's position is lost.
-	status, err := a.client.exchange(ctx, http.MethodPost, a.place.path(operation), min(wait, maxPoll)+5*time.Second, a.terms, g)
+	status, err := a.client.exchange(ctx, http.MethodPost, a.place.path(operation), timeout, a.terms, g)
+	a.joins = a.joins || wait > 0 && !unsent(err)
 	switch {
 	case settled(err):
 		a.pending = false
@@ -188,7 +216,7 @@ func (a *acquisition) withdraw(ctx context.Context) error {
 	b := a.client.backoff(time.Second)
 	for {
 		n := a.client.current.Load()
-		g, status, err := a.send(ctx, 0)
+		g, status, err := a.send(ctx, 0, a.client.share(ctx, releaseTimeout/2))
 		switch {
 		case err == nil && status == http.StatusOK:
 			return a.client.release(ctx, newHold(a.client, a.place, g), time.Until(deadline))

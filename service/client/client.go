@@ -11,8 +11,10 @@
 // lock is granted before the holder can know.
 //
 // What a failure does: a lost answer, a 503 and the death of a replica are retried, at the next replica, with the same
-// requestId. A holder without any replica keeps its hold until the deadline. A waiter keeps its position if a replica answers
-// within 15 s, or within 5 s if the last one had answered 202.
+// requestId. If a replica does not answer a call that has a deadline, the next one is asked after a share of the time that is left:
+// that time divided by the number of replicas, and 1 s at least. If it falls silent while a request waits there, the next one is
+// asked at the end of that wait. A holder without any replica keeps its hold until the deadline. A waiter keeps its position if a
+// replica answers within 15 s, or within 5 s if the last one had answered 202.
 package client
 
 import (
@@ -37,6 +39,9 @@ const DefaultTTL = 30 * time.Second
 
 // releaseTimeout bounds a release, and the withdrawal of an acquisition whose caller has given up.
 const releaseTimeout = 5 * time.Second
+
+// connectTimeout bounds the lookup of a replica's name and the connection to it. A host that is down may answer nothing.
+const connectTimeout = 2 * time.Second
 
 // Options are the options of a Client. The zero value of a field means its default.
 type Options struct {
@@ -67,6 +72,7 @@ type Client struct {
 	owner   string
 	ttl     time.Duration
 	bearer  func() (string, error)
+	now     func() time.Time // a test replaces it
 	http    *http.Client
 	idle    func() // closes idle connections, which a RoundTripper around the transport need not pass on
 
@@ -83,7 +89,7 @@ func New(urls string, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	c := &Client{owner: opts.Owner, ttl: cmp.Or(opts.TTL, DefaultTTL), bearer: opts.Bearer, holds: map[*Hold]struct{}{}}
+	c := &Client{owner: opts.Owner, ttl: cmp.Or(opts.TTL, DefaultTTL), bearer: opts.Bearer, now: time.Now, holds: map[*Hold]struct{}{}}
 	for base := range strings.SplitSeq(urls, ",") {
 		base = strings.TrimRight(strings.TrimSpace(base), "/")
 		u, err := url.Parse(base)
@@ -112,6 +118,13 @@ func New(urls string, opts *Options) (*Client, error) {
 	transport.ForceAttemptHTTP2 = false
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP1(true)
+	if dial := transport.DialContext; dial != nil { // perhaps the program's own
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+			defer cancel()
+			return dial(ctx, network, address)
+		}
+	}
 	c.idle = transport.CloseIdleConnections
 	var sender http.RoundTripper = transport
 	if opts.Transport != nil {
@@ -152,7 +165,7 @@ func (c *Client) Owner() string { return c.owner }
 func (c *Client) Ready(ctx context.Context) error {
 	b := c.backoff(time.Second)
 	for {
-		_, err := c.exchange(ctx, http.MethodGet, "/readyz", 5*time.Second, nil, nil)
+		_, err := c.exchange(ctx, http.MethodGet, "/readyz", c.share(ctx, 5*time.Second), nil, nil)
 		if err == nil {
 			return nil
 		}

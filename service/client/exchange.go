@@ -46,11 +46,12 @@ func escape(segment string) string {
 }
 
 // exchange sends one request to the current replica, and decodes a 2xx answer into out unless that is nil. It returns the
-// status. Every other answer is a *Problem. After an error that is not definite, the next call uses the next replica.
+// status. Every other answer is a *Problem. After an error that is not definite, the next call uses the next replica, unless the
+// caller has cancelled the request.
 func (c *Client) exchange(ctx context.Context, method, path string, timeout time.Duration, in, out any) (status int, err error) {
-	n := c.current.Load()
+	n, caller := c.current.Load(), ctx
 	defer func() {
-		if err != nil && !definite(err) {
+		if err != nil && !definite(err) && !canceled(caller) {
 			c.current.CompareAndSwap(n, n+1)
 		}
 	}()
@@ -82,6 +83,19 @@ func (c *Client) exchange(ctx context.Context, method, path string, timeout time
 	}
 	return res.StatusCode, nil
 }
+
+// share returns how long one of several attempts may take: longest, or less if ctx ends soon, so that a replica that does not
+// answer leaves time for the others.
+func (c *Client) share(ctx context.Context, longest time.Duration) time.Duration {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
+		return longest
+	}
+	return min(longest, max(time.Second, time.Until(deadline)/time.Duration(len(c.bases))))
+}
+
+// canceled reports whether the caller has given up. The replica has then done nothing wrong.
+func canceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // do sends a request. Its error is an unsentError if no connection was there to send it on: the error of a dial that ctx cuts short does
 // not show that. A transport that makes no use of httptrace shows nothing.

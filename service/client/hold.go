@@ -107,7 +107,7 @@ func left(end, now time.Time) time.Duration {
 
 // expire ends the hold if its deadline has passed. It returns the time until then.
 func (h *Hold) expire() time.Duration {
-	rest := left(h.Deadline(), time.Now())
+	rest := left(h.Deadline(), h.client.now())
 	if rest <= 0 {
 		h.cancel(h.late())
 	}
@@ -124,9 +124,10 @@ func (h *Hold) late() error {
 	return fmt.Errorf("%w: %w", ErrDeadline, h.failure)
 }
 
-// watch ends the hold at its deadline, whatever a renewal waits for.
+// watch ends the hold at its deadline, whatever a renewal waits for. Timers stand still while the machine is suspended: it reads
+// the clocks often, to end the hold soon after the machine resumes.
 func (h *Hold) watch() {
-	for sleep(h.state, h.expire()) {
+	for sleep(h.state, min(h.expire(), h.ttl/24, time.Second)) {
 	}
 }
 
@@ -148,7 +149,9 @@ func (h *Hold) renew() {
 		default:
 			// A definite refusal of another kind does not end the lease: its cause may pass before the deadline does, and another
 			// replica may still know the caller.
-			h.client.current.CompareAndSwap(n, n+1)
+			if !canceled(h.state) {
+				h.client.current.CompareAndSwap(n, n+1)
+			}
 			h.fail(err)
 			wait = max(b.after(err), time.Millisecond)
 		}
@@ -238,7 +241,7 @@ func (c *Client) release(ctx context.Context, h *Hold, bound time.Duration) erro
 	repeated := false
 	for {
 		n := c.current.Load()
-		_, err := c.exchange(ctx, http.MethodPost, h.place.path(operation), releaseTimeout/2, h.proof(0), nil)
+		_, err := c.exchange(ctx, http.MethodPost, h.place.path(operation), c.share(ctx, releaseTimeout/2), h.proof(0), nil)
 		switch {
 		case err == nil, repeated && errors.Is(err, LockExpired), errors.Is(err, LockReleased):
 			return nil // an earlier request whose answer was lost has released it

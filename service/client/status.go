@@ -103,7 +103,7 @@ func (c *Client) ForceRelease(ctx context.Context, namespace, key string, f Forc
 func (c *Client) ask(ctx context.Context, op, object, method, path string, in, out any) error {
 	b := c.backoff(time.Second)
 	for {
-		_, err := c.exchange(ctx, method, path, 25*time.Second, in, out)
+		_, err := c.exchange(ctx, method, path, c.share(ctx, 25*time.Second), in, out)
 		switch {
 		case err == nil:
 			return nil
@@ -150,9 +150,9 @@ func (c *Client) Observe(ctx context.Context, namespace, key string) iter.Seq2[*
 
 // follow passes the statuses of one stream on, and returns why the stream ended: nil if yield returned false.
 func (c *Client) follow(ctx context.Context, p place, yield func(*Status) bool) (err error) {
-	n := c.current.Load()
+	n, caller := c.current.Load(), ctx
 	defer func() {
-		if err != nil && !definite(err) {
+		if err != nil && !definite(err) && !canceled(caller) {
 			c.current.CompareAndSwap(n, n+1)
 		}
 	}()

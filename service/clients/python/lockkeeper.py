@@ -28,6 +28,8 @@ import uuid
 
 _MAX_POLL = 20.0  # one request waits this long at the service
 _MAX_WAIT = 24 * 3600.0
+_ANSWER_TIMEOUT = 5.0  # bounds an answer, after the wait
+_CONNECT_TIMEOUT = 2.5  # bounds a connection: a host that is down may answer nothing
 _RELEASE_TIMEOUT = 5.0  # bounds a release, and the withdrawal of an acquisition that failed
 _MAX_ANSWER = 1 << 20  # far more than any answer needs
 
@@ -116,24 +118,37 @@ class Client:
         give_up = None if wait is None else max(until, time.monotonic() + _RELEASE_TIMEOUT)
         backoff = _Backoff(len(self._bases), 1.0)
         pending = False  # a request was sent that may have left a lease or a waiter
+        joins = False  # requests wait: a replica has answered that the lock is held, or a request that waits was sent
         try:
             while True:
                 left = _MAX_WAIT if until is None else max(0.0, min(_MAX_WAIT, until - time.monotonic()))
-                sent, before, pending = _Instant(), pending, True
+                # A replica at which a request waits looks like one that is dead, until the end of a poll. If there is no time for
+                # a poll at each, the first requests look for one that answers. After one that waits, they would lose the position.
+                replicas = len(self._bases)
+                tries = 0 < left < replicas * (_MAX_POLL + _ANSWER_TIMEOUT) and until is not None and replicas > 1 and not joins
+                left = 0 if tries else left
+                # A replica that does not answer in time is left before the waiter's position is lost.
+                timeout = min(left, _MAX_POLL) + _ANSWER_TIMEOUT
+                if left == 0 and replicas > 1:
+                    timeout = max(1.0, self._share(give_up - time.monotonic(), timeout))
+                sent, before, pending, waited = _Instant(), pending, True, joins
+                joins = joins or left > 0
                 try:
-                    # A replica that does not answer in time is left before the waiter's position is lost.
-                    status, answer = self._send(place + operation, {**body, "waitMillis": int(left * 1000)}, min(left, _MAX_POLL) + 5)
+                    status, answer = self._send(place + operation, {**body, "waitMillis": int(left * 1000)}, timeout)
                 except Problem as problem:
                     if problem._definite():
                         # Other refusals come before the lock was looked at: an earlier request may have been granted.
                         pending = before and not problem._settled()
+                        if problem.code == "LOCK_ALREADY_HELD" and tries:
+                            joins, backoff.failures = True, 0
+                            continue
                         if problem.code == "LOCK_ALREADY_HELD":
                             raise Locked(f"lock {name}: {problem}", problem.current_owner) from problem
                         raise
                     failure, pause = problem, backoff.after(problem)
                 except _FAILURES as error:
                     if isinstance(error, _Unsent):
-                        pending = before
+                        pending, joins = before, waited
                     failure, pause = error, backoff.after(error)
                 else:
                     if status == 200:
@@ -160,7 +175,7 @@ class Client:
         end, backoff = time.monotonic() + _RELEASE_TIMEOUT, _Backoff(len(self._bases), 1.0)
         while True:
             try:
-                status, answer = self._send(place + operation, {**body, "waitMillis": 0}, end - time.monotonic())
+                status, answer = self._send(place + operation, {**body, "waitMillis": 0}, self._share(end - time.monotonic(), _RELEASE_TIMEOUT / 2))
                 if status == 200:
                     self._send(place + release, {"ownerId": self.owner, "lockToken": answer["lockToken"]}, 2)
                     return None
@@ -176,9 +191,14 @@ class Client:
                 return failure
             time.sleep(pause)
 
+    def _share(self, left, longest):
+        """Returns how long one of several attempts may take: a replica that does not answer leaves time for the others."""
+        return min(left, longest, max(1.0, left / len(self._bases)))
+
     def _send(self, path, body, timeout):
         """Sends one request to the current replica, and waits for timeout seconds at most. The next call uses the next replica
-        unless the answer is about the lock: another replica may accept a caller that this one refuses."""
+        unless the answer is about the lock: another replica may accept a caller that this one refuses. After KeyboardInterrupt it
+        does not: the replica has done nothing wrong."""
         n = self._current
         base = self._bases[n % len(self._bases)]
         headers = {"Content-Type": "application/json"}
@@ -188,11 +208,11 @@ class Client:
                 raise ValueError("the bearer token has a character that no header can have")
             headers["Authorization"] = "Bearer " + token
         timeout = max(timeout, 0.05)
+        connect = min(timeout, _CONNECT_TIMEOUT)
         if base.scheme == "https":
-            connection = http.client.HTTPSConnection(base.hostname, base.port, timeout=timeout, context=self._context)
+            connection = http.client.HTTPSConnection(base.hostname, base.port, timeout=connect, context=self._context)
         else:
-            connection = http.client.HTTPConnection(base.hostname, base.port, timeout=timeout)
-        answered = False
+            connection = http.client.HTTPConnection(base.hostname, base.port, timeout=connect)
         try:
             status, content = _Exchange(connection).answer(timeout, "POST", base.path + path, json.dumps(body), headers)
             if 200 <= status < 300:
@@ -200,18 +220,16 @@ class Client:
                     answer = json.loads(content)
                 except ValueError as error:
                     raise http.client.HTTPException(f"answer of {base.hostname}: {error}") from error
-                answered = True
                 return status, answer
             try:
                 document = json.loads(content)
             except ValueError:
                 document = {}  # of a proxy: the status is all that is known
-            problem = Problem(status, document if isinstance(document, dict) else {})
-            answered = problem._settled() or problem._ends_lease()
-            raise problem
-        finally:
-            if not answered:
+            raise Problem(status, document if isinstance(document, dict) else {})
+        except Exception as error:
+            if not (isinstance(error, Problem) and (error._settled() or error._ends_lease())):
                 self._current = n + 1
+            raise
 
 
 # What a request can fail with that is no refusal: its outcome is unknown. ssl.SSLError is an OSError. A ValueError is not among
@@ -240,9 +258,9 @@ class _Exchange:
         done = False
         try:
             try:
-                threading.Thread(target=self._run, args=request, name="lockkeeper request", daemon=True).start()
+                threading.Thread(target=self._run, args=(timeout, *request), name="lockkeeper request", daemon=True).start()
             except RuntimeError:  # no thread can be started, for instance because the program exits
-                self._run(*request)
+                self._run(timeout, *request)
             done = self._done.wait(timeout)
         finally:  # also after KeyboardInterrupt
             with self._mutex:
@@ -259,9 +277,10 @@ class _Exchange:
             raise failure
         return self._answer
 
-    def _run(self, *request):
+    def _run(self, timeout, *request):
         try:
             self._connection.connect()
+            self._connection.sock.settimeout(timeout)  # connect had less
             with self._mutex:
                 if self._abandoned:
                     return
@@ -323,10 +342,11 @@ class Hold:
             raise Lost(f"hold {self._name}: {self._cause}")
 
     def wait(self, timeout=None):
-        """Waits until the hold has ended, for timeout seconds at most, and reports whether it has."""
+        """Waits until the hold has ended, for timeout seconds at most, and reports whether it has. It reads the clocks each
+        second: a wait stands still while the machine is suspended."""
         until = None if timeout is None else time.monotonic() + timeout
         while self.valid():
-            left = self.remaining()
+            left = min(1.0, self.remaining())
             if until is not None:
                 left = min(left, until - time.monotonic())
                 if left <= 0:
@@ -384,7 +404,7 @@ class Hold:
         end, backoff, repeated = time.monotonic() + (_RELEASE_TIMEOUT if held else 1.0), _Backoff(len(self._client._bases), 1.0), False
         while True:
             try:
-                self._client._send(self._place + self._release, body, min(_RELEASE_TIMEOUT / 2, end - time.monotonic()))
+                self._client._send(self._place + self._release, body, self._client._share(end - time.monotonic(), _RELEASE_TIMEOUT / 2))
                 break
             except Problem as problem:
                 if problem.code == "LOCK_RELEASED" or problem.code == "LOCK_EXPIRED" and repeated:

@@ -23,8 +23,8 @@ STEADY = 10  # one that survives on a busy machine too
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Forwards requests to the service, and breaks those for which fault(operation) is "lose", "garble", "cut", "refuse", "reject"
-    or "trickle"."""
+    """Forwards requests to the service, and breaks those for which fault(operation) is "lose", "garble", "cut", "refuse", "reject",
+    "trickle" or "hang", until the proxy is closed."""
 
     daemon_threads = True
 
@@ -32,6 +32,7 @@ class Proxy(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Forward)
         self.fault, self.requests, self.authorizations, self.token = fault, [], [], b""
         self.url = "http://127.0.0.1:%d" % self.server_address[1]
+        self.closed = threading.Event()
         self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
         self.thread.start()
 
@@ -39,6 +40,7 @@ class Proxy(http.server.ThreadingHTTPServer):
         return sum(1 for op, _ in self.requests if op == operation)
 
     def close(self):
+        self.closed.set()
         self.shutdown()
         self.thread.join()
         self.server_close()
@@ -56,6 +58,9 @@ class Forward(http.server.BaseHTTPRequestHandler):
             return
         if fault == "reject":
             self.reply(401, b'{"code": "UNAUTHENTICATED", "title": "no such token"}')
+            return
+        if fault == "hang":
+            self.server.closed.wait()
             return
         if fault == "trickle":
             self.send_response(200)
@@ -387,6 +392,86 @@ class Locks(unittest.TestCase):
     def test_next_replica_is_tried(self):
         with lockkeeper.Client("http://127.0.0.1:1," + URL).lock("team", self.key, wait=0) as hold:
             self.assertTrue(hold.valid())
+
+    def test_next_replica_is_tried_in_time_if_one_never_answers(self):
+        for wait in (0, 10):
+            proxy = self.proxy(lambda _: "hang")
+            lockkeeper.Client(proxy.url + "," + URL).lock("team", self.key, wait=wait).release()
+            self.assertEqual(["acquire"], [operation for operation, _ in proxy.requests])
+
+    def test_wait_on_healthy_replica_is_one_poll_to_its_end(self):
+        proxy = self.proxy(nothing)
+        with self.other.lock("team", self.key, wait=0), self.assertRaises(lockkeeper.Locked):
+            lockkeeper.Client(proxy.url + "," + URL).lock("team", self.key, wait=4)
+        waits = [body["waitMillis"] for _, body in proxy.requests]
+        self.assertEqual([0], waits[:1])
+        self.assertEqual(2, len(waits))
+        self.assertGreater(waits[1], 0)
+
+    def test_request_after_one_that_waited_waits_too(self):
+        def choose(_):
+            lockkeeper._MAX_POLL = 100  # from now on the rest of the wait is too short for a poll at each replica
+            return "refuse"
+
+        first, second = self.proxy(choose), self.proxy(nothing)
+        with unittest.mock.patch("lockkeeper._MAX_POLL", 20):
+            lockkeeper.Client(first.url + "," + second.url).lock("team", self.key, wait=100).release()
+        for proxy in (first, second):
+            self.assertGreater(proxy.requests[0][1]["waitMillis"], 0)
+
+    def test_connection_has_less_time_than_its_answer(self):
+        timeouts, connect, run = [], socket.create_connection, http.client.HTTPConnection.request
+
+        def note(address, timeout, *args):
+            timeouts.append(timeout)
+            return connect(address, timeout, *args)
+
+        def request(connection, *args):
+            timeouts.append(connection.sock.gettimeout())
+            run(connection, *args)
+
+        with unittest.mock.patch("socket.create_connection", note):
+            with unittest.mock.patch("http.client.HTTPConnection.request", request):
+                client = lockkeeper.Client(URL)
+                client._send("/v1/locks/team/" + lockkeeper._escape(self.key) + "/acquire", {"ownerId": "a", "requestId": "r"}, 25)
+        self.assertEqual([2.5, 25], timeouts)
+
+    def test_withdrawal_reaches_next_replica_if_one_never_answers(self):
+        class Interrupt(BaseException):
+            pass
+
+        send, interrupted = lockkeeper._Exchange.answer, []
+
+        def interrupt(exchange, *args):
+            if interrupted:
+                return send(exchange, *args)
+            interrupted.append(1)
+            raise Interrupt
+
+        proxy = self.proxy(lambda _: "hang")
+        answers = self.proxy(nothing)
+        with unittest.mock.patch("lockkeeper._Exchange.answer", interrupt), self.assertRaises(Interrupt):
+            lockkeeper.Client(proxy.url + "," + answers.url).lock("team", self.key)
+        self.assertEqual(1, proxy.count("acquire"), "the interrupted request did not leave the replica")
+        self.assertEqual(["acquire", "release"], [operation for operation, _ in answers.requests])
+        self.other.lock("team", self.key, wait=0).release()
+
+    def test_wait_notices_that_machine_was_suspended(self):
+        hold, now, waits = lockkeeper.Client(URL, ttl=60).lock("team", self.key), time.time, []
+        wait, jump = hold._ended.wait, [0]
+
+        def suspend(timeout):
+            if threading.current_thread() is threading.main_thread():
+                waits.append(timeout)
+                jump[0] = 3600
+            return wait(timeout)
+
+        with unittest.mock.patch("lockkeeper.time.time", lambda: now() + jump[0]):
+            with unittest.mock.patch.object(hold._ended, "wait", suspend):
+                self.assertTrue(hold.wait(30))
+        self.assertLessEqual(max(waits), 1)
+        with self.assertRaises(lockkeeper.Lost):
+            hold.release()
 
     def test_service_that_is_not_reached_is_unavailable(self):
         began = time.monotonic()
