@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -268,8 +269,8 @@ func TestCommandOfUnreachableLeaseIsKilledBeforeLockIsGranted(t *testing.T) {
 func TestRunThatWaitsForServiceNamesWhatItCannotReach(t *testing.T) {
 	t.Parallel()
 	p := startRun(t, "--url", "http://127.0.0.1:1", "--connect-timeout", "1m", "--lock", "team/orders", "--", "true")
-	require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), "\n") }, time.Minute, 5*time.Millisecond)
-	require.Regexp(t, `^lockkeeper: run: reach http://127\.0\.0\.1:1: .*connection refused\n`, p.stderr.String())
+	refused := regexp.MustCompile(`(?m)^lockkeeper: run: reach http://127\.0\.0\.1:1: .*connection refused$`)
+	require.Eventually(t, func() bool { return refused.MatchString(p.stderr.String()) }, time.Minute, 5*time.Millisecond)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, statusSignalled+15, p.status())
 }
