@@ -324,11 +324,11 @@ func (a *workloadClient) use(parts []part, drawn operation) {
 	a.stopWork(parts[0].hold)
 }
 
-// stopWork takes longer than T/4, the time that work has to stop, for one holder in eight that was notified: its node must be kept for T/4.
+// stopWork takes longer than T/4, the time that work has to stop, for one holder in four that was notified: its node must be kept for T/4.
 func (a *workloadClient) stopWork(got Hold) {
 	select {
 	case <-got.Done():
-		if a.rand.IntN(8) == 0 {
+		if a.rand.IntN(4) == 0 {
 			a.pause(3 * time.Duration(a.spec.Timeout) / 8)
 		}
 	default:
