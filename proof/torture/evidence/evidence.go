@@ -96,7 +96,7 @@ func read(dir, folder string) ([]Run, error) {
 			return nil, fmt.Errorf("evidence: %w", err)
 		}
 		r := Run{File: path.Join(folder, filepath.Base(file))}
-		if err := json.Unmarshal([]byte(former.Replace(string(content))), &r.Result); err != nil {
+		if err := json.Unmarshal(content, &r.Result); err != nil {
 			return nil, fmt.Errorf("evidence: %s: %w", file, err)
 		}
 		switch {
@@ -124,16 +124,6 @@ func Page(runs *Runs) (string, error) {
 	}
 	return b.String(), nil
 }
-
-// former replaces the words of documents that were recorded before the project chose others. The documents do not change.
-var former = strings.NewReplacer(
-	`"held up"`, `"valid"`, `"not shown"`, `"unknown"`,
-	"cut-contender", "partition-contender", "cut-follower", "partition-follower", "cut-server", "partition-server",
-	"cut-replica", "partition-replica", "cut-callers", "partition-callers",
-	"the lock tells nobody", "the lock notifies no caller",
-	"which nobody removes", "which no server removes",
-	"zk.Lock, told by", "zk.Lock, notified by",
-)
 
 // sum returns the sum of f over the long runs of this library.
 func (r *Runs) sum(f func(Run) int) (n int) {

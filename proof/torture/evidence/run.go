@@ -147,17 +147,9 @@ func (r Run) Deleted() int { return r.Numbers.StaleWriters[check.ByOperator] }
 // Notified returns how many did although they had been notified in time.
 func (r Run) Notified() int { return r.Numbers.StaleWriters[check.NotifiedAndWrote] }
 
-// StaleWriters returns how many holders sent stale writes, by the reason, as text. It states no reasons if the checker of the run found
-// other stale writers than the registers.
+// StaleWriters returns how many holders sent stale writes, by the reason, as text.
 func (r Run) StaleWriters() string {
-	n, found := r.Numbers.StaleWriters, 0
-	for _, writers := range n {
-		found += writers
-	}
-	if found != r.Writes.Writers {
-		return fmt.Sprintf("– (registers: %d, checker: %d)", r.Writes.Writers, found)
-	}
-	return fmt.Sprintf("%d, %d, %d, %d", r.Stopped(), r.Deleted(), r.Notified(), n[check.Unexcused])
+	return fmt.Sprintf("%d, %d, %d, %d", r.Stopped(), r.Deleted(), r.Notified(), r.Numbers.StaleWriters[check.Unexcused])
 }
 
 // Broken returns the rules that the run broke, each once.
