@@ -10,6 +10,9 @@ import (
 // maxGone bounds the departures that a line remembers between two listings.
 const maxGone = 1 << 10
 
+// longQueue is the number of names from which a queue is long: they are then forgotten, or used longer, to spare memory and listings.
+const longQueue = 64
+
 // A line is what a replica knows of the front of a queue since it last listed it, so that a hand-off
 // between waiters of one replica needs no listing.
 //

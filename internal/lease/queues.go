@@ -42,10 +42,7 @@ type view struct {
 
 // A view of at least longQueue names is used for viewAge: with many waiters on one key, each that
 // joins and each that receives its position would cost a listing otherwise.
-const (
-	longQueue = 64
-	viewAge   = time.Second
-)
+const viewAge = time.Second
 
 // A lister is a way to list a queue.
 type lister string
