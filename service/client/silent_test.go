@@ -256,7 +256,10 @@ func TestCallThatItsCallerCancelsKeepsTheReplica(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context, c *client.Client){
 		"Status": func(ctx context.Context, c *client.Client) { _, _ = c.Status(ctx, "team", "orders") },
 		"Observe": func(ctx context.Context, c *client.Client) {
-			for range c.Observe(ctx, "team", "orders") { // until ctx is done
+			for _, err := range c.Observe(ctx, "team", "orders") {
+				if err != nil {
+					return // ctx is done
+				}
 			}
 		},
 		"Hold.Unlock": func(ctx context.Context, c *client.Client) {
