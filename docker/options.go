@@ -32,11 +32,11 @@ type Options struct {
 	// finds) or "java" (processes of this machine); "" picks, see the package
 	// comment.
 	//
-	// "java" takes ZooKeeper's jars from ZOOKEEPER_CLASSPATH (a class path, used as
-	// it is), from the folder ZK_JARS, from /usr/share/java (Debian's
-	// libzookeeper-java) or, on Debian, from that package downloaded and unpacked
-	// into the user's cache, where an archive of the classes that servers load is kept,
-	// too: the first start takes seconds longer, each other a third less. Without root its servers share 127.0.0.1 and cannot be
+	// "java" takes ZooKeeper's jars from ZOOKEEPER_CLASSPATH (a class path), from the
+	// folder ZK_JARS, from /usr/share/java (Debian's libzookeeper-java) or, on Debian,
+	// from that package downloaded and unpacked into the user's cache. The cache also has
+	// an archive of the classes that servers load: the first start takes seconds longer,
+	// each other one a third less. Without root its servers share 127.0.0.1 and cannot be
 	// partitioned: Partition, Isolate and Heal return ErrUnsupported.
 	Backend string
 

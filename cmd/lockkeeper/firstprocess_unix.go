@@ -13,7 +13,7 @@ import (
 )
 
 // forwardedSignals returns the signals that the first process of a container passes to its command. SIGHUP or SIGINT stays
-// ignored if the parent process has set it to be. Go does not know that of other signals.
+// ignored if the parent process has set it to be. Go does not show whether others are ignored.
 func forwardedSignals() []os.Signal {
 	return slices.DeleteFunc([]os.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,

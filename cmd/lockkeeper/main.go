@@ -28,8 +28,8 @@ func main() {
 }
 
 // endSignals returns the signals that ask for an orderly end. SIGINT or SIGHUP stays
-// ignored if the parent process has set it to be, as nohup does. Go does not know that of other
-// signals: SIGTERM is handled in any case.
+// ignored if the parent process has set it to be, as nohup does. Go does not show whether others
+// are ignored: SIGTERM is handled in any case.
 func endSignals() []os.Signal {
 	return slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
 }

@@ -41,7 +41,7 @@ func (r *Replica) ForceRelease(ctx context.Context, f Force) (Forced, error) {
 		if err != nil {
 			return err
 		}
-		waits := front.Kind == recipes.KindLease && !front.Held // its node is deleted at once
+		waits := front.Kind == recipes.KindLease && !front.Held // its node is deleted immediately
 		forced = Forced{Node: front.Name, Token: front.Token, Notified: f.Mode != Now && !waits, TokenOnly: f.Mode == Now}
 		err = r.end(ctx, q, requests, front, f)
 		if errors.Is(err, ErrUncertain) {

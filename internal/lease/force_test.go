@@ -244,7 +244,7 @@ func TestForcedReleaseThatWasCarriedOutWithoutAnswerSucceeds(t *testing.T) {
 					require.Equal(w, 1, lost.Fired())
 					require.Equal(w, f.Token, forced.Token)
 					require.Equal(w, filepath.Base(node), forced.Node)
-					require.Equal(w, tt.lost == "setData", forced.Notified, "a waiter is deleted at once")
+					require.Equal(w, tt.lost == "setData", forced.Notified, "a waiter is deleted immediately")
 				})
 			})
 		}

@@ -31,7 +31,7 @@ func Program(tb testing.TB, name, advice string) string {
 }
 
 // NoRaceDetector skips a test of a crowd under the race detector, where it takes seven times as long: make test finds the tests that
-// call this, and runs them without it. Smaller tests of the package run the same code with it.
+// call this themselves, and runs them without it. Smaller tests of the package run the same code with it.
 func NoRaceDetector(tb testing.TB) {
 	tb.Helper()
 	if RaceDetector {

@@ -243,7 +243,7 @@ func (l *Log) carryOut(n *entry) error {
 	return err
 }
 
-// append writes a row. A full disk can have cut the one before: the fragment becomes a row of its own, and spoils no event.
+// append writes a row. A full disk can have cut the one before: the fragment becomes a separate row, and spoils no event.
 func (l *Log) append(file io.Writer, row []byte) error {
 	if l.torn {
 		row = slices.Concat([]byte("\n"), row)
