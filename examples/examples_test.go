@@ -5,6 +5,7 @@ package examples
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,10 +20,34 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
+// binaries is a folder for the examples that tests have built.
+var binaries string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	var err error
+	if binaries, err = os.MkdirTemp("", "examples"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := os.RemoveAll(binaries); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}()
+	return m.Run()
+}
+
+// build returns an example's program, which only the first test of it links.
 func build(t *testing.T, name string) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), name)
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file, "./"+name).CombinedOutput()
+	file := filepath.Join(binaries, name)
+	if _, err := os.Stat(file); err == nil {
+		return file
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", file, "./"+name).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return file
 }

@@ -79,8 +79,9 @@ func (h failingHold) Release(context.Context) error {
 
 // An eventBuffer records the reported events.
 type eventBuffer struct {
-	mu   sync.Mutex // guards text
-	text bytes.Buffer
+	mu     sync.Mutex   // guards what follows
+	text   bytes.Buffer // what has not been read
+	before []history.Event
 }
 
 func (h *eventBuffer) Write(b []byte) (int, error) {
@@ -94,10 +95,12 @@ func (h *eventBuffer) events(t *testing.T, kind history.Kind) []history.Event {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	events, err := history.Read(bytes.NewReader(h.text.Bytes()))
+	lines := h.text.Next(bytes.LastIndexByte(h.text.Bytes(), '\n') + 1)
+	events, err := history.Read(bytes.NewReader(lines))
 	require.NoError(t, err)
+	h.before = append(h.before, events...)
 	var of []history.Event
-	for _, e := range events {
+	for _, e := range h.before {
 		if e.Kind == kind {
 			of = append(of, e)
 		}
