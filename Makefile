@@ -31,7 +31,7 @@ IMAGE := set -eu; \
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: bench browser campaign check clean clients demo demo-real evidence examples format help image kills lab lint performance release samples service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
+.PHONY: bench browser campaign check clean clients demo demo-real evidence examples format help image kills lab lint performance race release samples service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -55,12 +55,12 @@ PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] |
 # torture, excuse only long waits for a processor, and have priority over the others: a sixth of it is what each other process gets.
 # Tests that compute run beside all, at the lowest priority. Each command prints its time, and a failure does not keep the others
 # from running.
-test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
+test: ## run all tests, a third of them with the race detector; needs Java or a container engine, and a C compiler
 	@$(MAKE) --no-print-directory -j3 check installed
 	@$(MAKE) --no-print-directory compiled
 	@$(PROCESSES) $(IMAGE) failed=; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j4 test-torture test-library test-containers test-service test-servers test-suite test-plain || failed=1; \
+	$(MAKE) -k --no-print-directory -j4 test-torture test-race test-containers test-library test-servers test-suite test-service test-promises || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
@@ -68,8 +68,8 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 # groups link, and the S3 server; make check has compiled what is below the rest.
 .PHONY: compiled
 compiled:
-	@echo compile; go list -race -export -deps -test $(LIBRARY) $(SERVICE) ./docker/... ./proof/torture/cmd/torture >/dev/null
-	@go list -export -deps -test $(ELSEWHERE) $(PLAIN) >/dev/null
+	@echo compile; go list -race -export -deps -test $(RACED) ./proof/torture/cmd/torture >/dev/null
+	@go list -export -deps -test $(PLAIN) $(ELSEWHERE) >/dev/null
 	-@$(TEST) -timeout 40m -run '^TestS3Serves' ./proof/torture/stores
 
 # What tests start and Go does not bring. Without it their tests say that they were not run, or fail where CI is set.
@@ -88,44 +88,56 @@ TEST := go test -vet=off -shuffle=on -ldflags=-s
 RACE := $(TEST) -race
 NICE := nice -n 8
 PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
-.PHONY: test-computed test-containers test-library test-plain test-servers test-service test-suite test-torture
+.PHONY: test-computed test-containers test-library test-promises test-race test-servers test-service test-suite test-torture
 
-# The packages that test-library and test-plain leave to other groups. Tests of the service and its commands mostly wait.
+# The packages that the groups below test in their own ways.
 ELSEWHERE := ./docs ./internal/house ./docker/... ./proof/deploy ./proof/mutants ./proof/release ./proof/simulation \
 	./proof/torture/cmd/rival ./proof/torture/cmd/torture ./proof/torture/fences ./proof/torture/rivals \
 	./proof/torture/secured ./proof/torture/stores ./proof/torture/suite
-PLAIN     := ./election/clientgo/... ./examples/... ./proof/...
+# client-go, controller-runtime, SQLite, the clients of clouds and the browser's would take minutes to compile with the race detector,
+# with which the short torture runs the proof's own packages.
+UNRACED   := ./election/clientgo/... ./examples/... ./proof/...
+# Tests of the service and its commands mostly wait.
 SERVICE   := ./cmd/lockkeeper/... ./service/... ./zktest/foreign
-LIBRARY   = $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN) $(SERVICE))")
+PACKAGES  = go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(1))"
+
+# With the race detector tests take four times as long: it runs one package in three, from a random one on, and make race runs all.
+ifndef FIRST
+FIRST := $(shell expr $$(date +%s) % 3)
+endif
+export FIRST
+RACED = $$($(call PACKAGES,$(UNRACED)) | awk 'NR % 3 == $(FIRST)')
+PLAIN = $$($(call PACKAGES,$(RACED)))
 
 # Tests of crowds leave themselves out under the race detector. The suite that compares zktest with a real server starts one.
 CROWDS      = $(shell grep -rl --include='*_test.go' 'need\.NoRaceDetector' */)
 CROWD_NAMES = $(shell awk -F '[^A-Za-z0-9]+' '/^func Test/ { name = $$2 } /need\.NoRaceDetector/ { print "^" name "$$" }' $(CROWDS) | paste -sd '|')
-test-library:
-	@$(STEPS) run $(NICE) $(RACE) -p 3 -timeout 40m $(LIBRARY); \
-	run $(NICE) $(TEST) -timeout 40m -run '$(CROWD_NAMES)' $(sort $(addprefix ./,$(dir $(CROWDS)))); \
+test-race:
+	@raced="$(RACED)"; $(STEPS) run $(NICE) $(RACE) -p 2 -timeout 40m $$raced; \
+	crowds=$$(go list $(sort $(addprefix ./,$(dir $(CROWDS)))) | grep -xF "$$raced"); \
+	[ -z "$$crowds" ] || run $(NICE) $(TEST) -timeout 40m -run '$(CROWD_NAMES)' $$crowds; \
 	$(DONE)
 
-# client-go, controller-runtime, SQLite, the clients of clouds and the browser's would take minutes to compile with the race detector,
-# with which the short torture runs the proof's own packages. Examples and promises run on zktest with it, and here on a real server without it.
-test-plain:
-	@$(STEPS) run $(NICE) $(TEST) -timeout 40m $$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))"); \
-	run $(NICE) $(ENSEMBLE) -n 1 -- $(TEST) -timeout 40m -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
-		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier ./assign; \
+test-library:
+	@$(STEPS) run $(NICE) $(TEST) -p 3 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))"); \
 	$(DONE)
 
 test-service:
-	@$(STEPS) run $(NICE) $(RACE) -timeout 40m $(SERVICE); \
+	@$(STEPS) run $(NICE) $(TEST) -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -xF "$$(go list $(SERVICE))"); \
+	$(DONE)
+
+# Examples and promises run on zktest above, and here on a real server.
+test-promises:
+	@$(STEPS) run $(NICE) $(ENSEMBLE) -n 1 -- $(TEST) -timeout 40m -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
+		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier ./assign; \
 	$(DONE)
 
 test-containers:
-	@unset ZK_TEST_BACKEND; $(IMAGE) $(STEPS) run $(NICE) $(RACE) -p 1 -parallel 3 -timeout 40m ./docker/...; \
+	@unset ZK_TEST_BACKEND; $(IMAGE) $(STEPS) run $(NICE) $(TEST) -p 1 -parallel 3 -timeout 40m ./docker/...; \
 	run $(NICE) $(TEST) -p 1 -parallel 3 -timeout 40m ./proof/deploy; \
 	run $(NICE) $(TEST) -tags ensemble ./examples/ci; \
 	$(DONE)
 
-# What these packages test runs with the race detector in other packages: guards in fencing, clients in recipes. The clients of
-# stores would take minutes to compile with it.
 test-servers:
 	@$(STEPS) run $(NICE) $(TEST) -p 1 -timeout 40m ./proof/torture/fences ./proof/torture/stores ./proof/torture/secured \
 		./proof/torture/rivals ./proof/torture/cmd/rival; \
@@ -147,6 +159,9 @@ test-torture:
 test-suite:
 	@$(STEPS) run $(TEST) -timeout 40m ./proof/torture/suite; \
 	$(DONE)
+
+race: ## run all tests with the race detector of which make test runs a third so
+	@$(PROCESSES) $(IMAGE) $(RACE) -timeout 60m $$($(call PACKAGES,$(UNRACED))) ./docker/...
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only
 	cd examples && go run ./worker -freeze

@@ -49,16 +49,17 @@ func TestEveryModuleIsVettedTestedAndLinted(t *testing.T) {
 	require.Greater(t, found, 3)
 }
 
-// make test tests the packages of all modules in three groups, except those that other groups test.
+// make test tests the packages of all modules, with the race detector or without, except those that other groups test.
 func TestPackagesThatOneGroupLeavesOutAreTestedByAnother(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
 	makefile := strings.ReplaceAll(string(text), "\\\n", " ")
 	for _, packages := range []string{
-		`LIBRARY   = $$(go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(PLAIN) $(SERVICE))")`,
-		`$(RACE) -p 3 -timeout 40m $(LIBRARY);`,
-		`$(RACE) -timeout 40m $(SERVICE);`,
-		`$$(go list $(PLAIN) | grep -vxF "$$(go list $(ELSEWHERE))")`,
+		`PACKAGES  = go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(1))"`,
+		`PLAIN = $$($(call PACKAGES,$(RACED)))`,
+		`raced="$(RACED)"; $(STEPS) run $(NICE) $(RACE) -p 2 -timeout 40m $$raced;`,
+		`$(TEST) -p 3 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))");`,
+		`$(TEST) -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -xF "$$(go list $(SERVICE))");`,
 	} {
 		require.Contains(t, makefile, packages)
 	}
