@@ -111,6 +111,8 @@ func TestCommandsConnectToServersWithTLS(t *testing.T) {
 	url := strings.TrimPrefix(s.line(r, "export LOCKKEEPER_URL="), "export LOCKKEEPER_URL=")
 	p = s.launch("run", "--url", url, "--token-file", locks.token, "--lock", "team/orders", "--", "true")
 	require.Equal(t, 0, s.status(p), p.Output())
+	s.interrupt(r) // its session ends with it
+	require.Equal(t, 0, s.status(r), r.Output())
 }
 
 func TestCommandsPresentTheirCredential(t *testing.T) {

@@ -3,6 +3,7 @@
 package suite
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (b *built) path() (string, error) {
 		if b.folder, b.err = os.MkdirTemp("", "lockkeeper-suite-"); b.err != nil {
 			return
 		}
-		build := exec.Command("go", "build", "-C", "../../..", "-buildvcs=false", "-o", filepath.Join(b.folder, "lockkeeper"), "./cmd/lockkeeper")
+		build := exec.Command("go", "build", "-C", "../../..", "-buildvcs=false", "-ldflags=-s", "-o", filepath.Join(b.folder, "lockkeeper"), "./cmd/lockkeeper")
 		if out, err := build.CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("build lockkeeper: %w: %s", err, out)
 		}
@@ -56,12 +57,15 @@ func withCommand(tb testing.TB) *env {
 // servers returns the connect string of the ensemble.
 func (s *env) servers() string { return strings.Join(s.ensemble.Addrs(), ",") }
 
-// lockkeeper returns the command, without servers.
-func (s *env) lockkeeper(args ...string) *exec.Cmd {
+// lockkeeper returns the command, without servers. It is killed when the test ends.
+func (s *env) lockkeeper(args ...string) *exec.Cmd { s.T.Helper(); return s.until(s.Ctx, args...) }
+
+// until returns the command, without servers. It is killed when ctx ends.
+func (s *env) until(ctx context.Context, args ...string) *exec.Cmd {
 	s.T.Helper()
 	file, err := program.path()
 	require.NoError(s.T, err)
-	cmd := exec.CommandContext(s.Ctx, file, args...)
+	cmd := exec.CommandContext(ctx, file, args...)
 	cmd.Env = append(os.Environ(), "LOCKKEEPER_SERVERS=", "LOCKKEEPER_URL=", "PATH="+filepath.Dir(file)+":"+os.Getenv("PATH"))
 	return cmd
 }

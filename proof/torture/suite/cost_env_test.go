@@ -42,15 +42,21 @@ type costClient struct {
 	waiting chan struct{}
 }
 
-// newCosts returns n+1 clients of an ensemble of their own.
-func newCosts(tb testing.TB, n int) *costs {
+// startCounting starts the server that counts.
+func startCounting(tb testing.TB) *docker.Ensemble {
 	tb.Helper()
-	s := &costs{env: onFresh(tb, docker.Options{
+	return start(tb, docker.Options{
 		Servers: 1,
 		Config:  []string{fmt.Sprintf("maxSessionTimeout=%d", quietTimeout.Milliseconds())},
 		// An empty queue is not deleted between two steps.
 		Properties: map[string]string{"znode.container.checkIntervalMs": "3600000"},
-	})}
+	})
+}
+
+// newCosts returns n+1 clients of the server that counts.
+func newCosts(tb testing.TB, server *docker.Ensemble, n int) *costs {
+	tb.Helper()
+	s := &costs{env: newEnv(tb, server)}
 	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Minute)
 	tb.Cleanup(cancel)
 	s.Ctx = ctx

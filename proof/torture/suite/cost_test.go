@@ -120,18 +120,18 @@ func (c costTable) differences(documented costTable, others int) map[string]stri
 // wrong if all measurements differ from it.
 func TestRecipesCostTheDocumentedRequests(t *testing.T) {
 	t.Parallel()
-	documented := documentedCosts(t)
+	documented, server := documentedCosts(t), startCounting(t)
 	for _, others := range costColumns {
 		if others > 10 && !*costCrowd {
 			continue
 		}
 		t.Run(fmt.Sprint(others, " others"), func(t *testing.T) {
-			wrong := measuredCosts(newCosts(t, others), others).differences(documented, others)
+			wrong := measuredCosts(newCosts(t, server, others), others).differences(documented, others)
 			for range 2 {
 				if len(wrong) == 0 {
 					return
 				}
-				again := measuredCosts(newCosts(t, others), others).differences(documented, others)
+				again := measuredCosts(newCosts(t, server, others), others).differences(documented, others)
 				maps.DeleteFunc(wrong, func(name, _ string) bool { return again[name] == "" })
 			}
 			rows := slices.Sorted(maps.Values(wrong))

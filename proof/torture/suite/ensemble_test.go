@@ -20,7 +20,7 @@ import (
 
 func TestTokensRiseAcrossHoldersParentDeletionAndLeaderChange(t *testing.T) {
 	t.Parallel()
-	s := onFresh(t, docker.Options{Servers: 3})
+	s := onLent(t, broken)
 	var newest fencing.Token
 	clients := []*recipes.Client{s.Connect(recipes.Options{}), s.Connect(recipes.Options{})}
 	take := func(when string) {
@@ -48,16 +48,19 @@ func TestTokensRiseAcrossHoldersParentDeletionAndLeaderChange(t *testing.T) {
 	take("after the old leader was restarted")
 }
 
+// frozenTimeout leaves the followers of a frozen leader time to notice, which takes them two seconds, and to elect another one.
+const frozenTimeout = 15 * time.Second
+
 // A server that accepts connections and answers nothing costs the client time to detect, and not its session.
 func TestFrozenServerDoesNotCostTheSession(t *testing.T) {
 	t.Parallel()
-	s := onFresh(t, docker.Options{Servers: 3, SyncLimit: 5}) // a second, until a frozen leader is replaced
+	s := onLent(t, broken)
 	for _, mode := range []string{"follower", "leader"} {
 		client, server, attached := s.attachedTo(mode)
 		mu := s.Mutex(client, mode)
 		hold := s.Lock(mu)
 		session := client.SessionID()
-		next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{SessionTimeout: 10 * time.Second}), mode))
+		next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{SessionTimeout: frozenTimeout}), mode))
 		s.Waiting(mode, 2)
 		s.beats(hold, 3)
 
@@ -70,7 +73,7 @@ func TestFrozenServerDoesNotCostTheSession(t *testing.T) {
 			require.Fail(t, "lost", "%v", hold.Err())
 		}
 		require.NoError(t, hold.Check(s.Ctx))
-		t.Logf("frozen %s: served by another server after %.2f T", mode, time.Since(began).Seconds()/10)
+		t.Logf("frozen %s: served by another server after %.2f T", mode, time.Since(began).Seconds()/frozenTimeout.Seconds())
 		require.Equal(t, session, client.SessionID())
 		require.False(t, next.Over())
 
@@ -88,7 +91,7 @@ func (s *env) attachedTo(mode string) (*recipes.Client, *docker.Server, <-chan s
 	for {
 		opened := make(chan string, 1)
 		attached := make(chan string, 100)
-		client := s.Connect(recipes.Options{SessionTimeout: 10 * time.Second, Trace: &recipes.Trace{
+		client := s.Connect(recipes.Options{SessionTimeout: frozenTimeout, Trace: &recipes.Trace{
 			SessionOpened: func(e recipes.SessionEvent) { opened <- e.Server },
 			Attached:      func(e recipes.SessionEvent) { attached <- e.Server },
 		}})
@@ -105,7 +108,7 @@ func (s *env) attachedTo(mode string) (*recipes.Client, *docker.Server, <-chan s
 // All servers are killed at the same time and started again. A holder is notified, or still holds.
 func TestWholeEnsembleRestartKeepsPromises(t *testing.T) {
 	t.Parallel()
-	s := onFresh(t, docker.Options{Servers: 3})
+	s := onLent(t, broken)
 	h := s.history()
 	const contenders = 6
 	var cycles [contenders]atomic.Int64

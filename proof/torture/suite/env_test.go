@@ -29,26 +29,15 @@ func onOne(tb testing.TB) *env { tb.Helper(); return newEnv(tb, one.get(tb)) }
 // onThree returns an env on the shared ensemble of three servers.
 func onThree(tb testing.TB) *env { tb.Helper(); return newEnv(tb, three.get(tb)) }
 
-// onFresh returns an env on its own ensemble, which the test may break.
-func onFresh(tb testing.TB, opts docker.Options) *env {
-	tb.Helper()
-	return newEnv(tb, start(tb, opts))
-}
+// onLent returns an env on an ensemble that the test may break. When the test ends, all servers must run again.
+func onLent(tb testing.TB, l *lent) *env { tb.Helper(); return newEnv(tb, l.lend(tb)) }
 
 // starting serializes the starts of ensembles. Several at the same time would not be ready earlier.
 var starting sync.Mutex
 
-// breaking limits the ensembles that tests break at the same time. Servers that start under the load of many others are late:
-// an isolated leader then resigns before its followers lead again.
-var breaking = make(chan struct{}, 3)
-
-// start starts an ensemble that ends with the test. A shared one is not broken.
+// start starts an ensemble that ends with the test.
 func start(tb testing.TB, opts docker.Options) *docker.Ensemble {
 	tb.Helper()
-	if _, shared := tb.(lasting); !shared {
-		breaking <- struct{}{}
-		tb.Cleanup(func() { <-breaking })
-	}
 	starting.Lock()
 	defer starting.Unlock()
 	return docker.Start(tb, &opts)

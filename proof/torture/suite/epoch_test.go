@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/epoch"
 	"github.com/lockkeeper/lockkeeper/fencing"
@@ -73,7 +72,7 @@ func (s *env) leadsEpoch(client *recipes.Client, id string) (*election.Term, *ep
 func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	t.Parallel()
 	const timeout = 4 * time.Second
-	s := onFresh(t, docker.Options{Servers: 3, Tick: time.Second, SyncLimit: 15})
+	s := onLent(t, slow)
 	s.state()
 	old, followers := s.leader(), s.followers()
 	a := s.Connect(recipes.Options{SessionTimeout: timeout}, old.Addr())
@@ -86,7 +85,7 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	_, err = first.Commit(s.Ctx, writes(s.Path(lead), "a, isolated")...)
 	require.Error(t, err)
 	require.True(t, errors.Is(err, recipes.ErrUncertain) || errors.Is(err, recipes.ErrLost), "%v", err)
-	for _, f := range followers { // otherwise they would notice only after 15 s
+	for _, f := range followers { // otherwise they would notice only after a minute
 		require.NoError(t, f.Kill(s.Ctx))
 	}
 	for _, f := range followers {

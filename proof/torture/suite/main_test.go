@@ -4,29 +4,33 @@
 package suite
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/require"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 	"go.uber.org/goleak"
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/child"
+	"github.com/lockkeeper/lockkeeper/internal/recipetest"
 )
 
 func TestMain(m *testing.M) {
 	child.Main()
 	flag.Parse()
-	setParallel(6)
+	setParallel(8)
 	tclog.SetDefault(tclog.NewNoopLogger()) // it logs ten lines about the engine
 	goleak.VerifyTestMain(withShared{m})
 }
 
 // setParallel sets how many parallel tests run at the same time, unless the command line does. They are more than the
-// processors, because the tests mostly wait for sessions to expire.
+// processors, because the tests mostly wait for sessions to expire, or for an ensemble that another test breaks.
 func setParallel(n int) {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
@@ -49,7 +53,7 @@ func (m withShared) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		status = 1
 	}
-	for _, s := range []*shared{one, three} {
+	for _, s := range []*shared{one, three, &broken.shared, &slow.shared, &five.shared} {
 		s.close()
 		if s.failed && status == 0 {
 			status = 1
@@ -60,13 +64,25 @@ func (m withShared) Run() int {
 
 // one and three are the ensembles for tests that do not break servers. Each such test uses its own path.
 var (
-	one   = &shared{servers: 1}
-	three = &shared{servers: 3}
+	one   = &shared{opts: docker.Options{Servers: 1}}
+	three = &shared{opts: docker.Options{Servers: 3}}
+)
+
+// broken, slow and five are the ensembles that tests break, one test after the other.
+var (
+	broken = &lent{shared: shared{opts: docker.Options{Servers: 3}}}
+	// Its servers still follow, or lead, long after the sessions of an isolated one have expired.
+	slow = &lent{shared: shared{opts: docker.Options{
+		Servers: 3, Tick: time.Second, SyncLimit: 60,
+		// A server disconnects a client that says nothing for T at the next multiple of this, by its own clock: practically never.
+		Properties: map[string]string{"zookeeper.nio.sessionlessCnxnTimeout": "1000000000"},
+	}}}
+	five = &lent{shared: shared{opts: docker.Options{Servers: 5}}}
 )
 
 // A shared is an ensemble that the first test that needs it starts.
 type shared struct {
-	servers int
+	opts docker.Options
 
 	mu       sync.Mutex // guards what follows
 	ensemble *docker.Ensemble
@@ -79,7 +95,7 @@ func (s *shared) get(tb testing.TB) *docker.Ensemble {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ensemble == nil {
-		s.ensemble = start(lasting{tb, s}, docker.Options{Servers: s.servers})
+		s.ensemble = start(lasting{tb, s}, s.opts)
 	}
 	return s.ensemble
 }
@@ -89,6 +105,31 @@ func (s *shared) close() {
 	for _, f := range s.cleanups {
 		f()
 	}
+	s.ensemble, s.cleanups = nil, nil
+}
+
+// A lent is an ensemble that one test at a time has to itself: to start one costs more than what most tests do with it.
+type lent struct {
+	shared
+	turn sync.Mutex
+}
+
+// lend returns the ensemble when no other test has it, and all its servers serve. A test that fails may leave them as they are:
+// the next test has new ones.
+func (l *lent) lend(tb testing.TB) *docker.Ensemble {
+	tb.Helper()
+	l.turn.Lock()
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			l.close()
+		}
+		l.turn.Unlock()
+	})
+	e := l.get(tb)
+	ctx, cancel := context.WithTimeout(tb.Context(), recipetest.Patience)
+	defer cancel()
+	require.NoError(tb, e.WaitServing(ctx))
+	return e
 }
 
 // A lasting is a testing.TB whose cleanups run after all tests have ended.

@@ -133,14 +133,11 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 		})
 	}
 
-	// T is four ticks, the least for which the guarantee is given. Servers still follow, or lead, long after the session has
-	// expired.
-	slow := docker.Options{Servers: 3, Tick: time.Second, SyncLimit: 60}
-	const timeout = 4 * time.Second
+	const timeout = 4 * time.Second // four ticks, the least for which the guarantee is given
 
 	t.Run("follower partitioned from its leader while it answers pings", func(t *testing.T) {
 		t.Parallel()
-		s := onFresh(t, slow)
+		s := onLent(t, slow)
 		follower, leader := s.followers()[0], s.leader()
 		d := s.handovers(timeout, func(int) []string { return []string{follower.Addr()} }, leader.Addr())
 		require.NoError(t, follower.Isolate(s.Ctx))
@@ -155,7 +152,7 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 
 	t.Run("isolated leader", func(t *testing.T) {
 		t.Parallel()
-		s := onFresh(t, slow)
+		s := onLent(t, slow)
 		old, followers := s.leader(), s.followers()
 		d := s.handovers(timeout, func(int) []string { return []string{old.Addr()} }, followers[0].Addr(), followers[1].Addr())
 		require.NoError(t, old.Isolate(s.Ctx))

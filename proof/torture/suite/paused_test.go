@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/contender"
 	"github.com/lockkeeper/lockkeeper/internal/recipetest"
@@ -60,13 +59,7 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 	t.Parallel()
 	// The sessions must outlast the steps between the stop and the isolation. Several waits for their end take up to 6 T.
 	const timeout, waiters = 4 * time.Second, 8
-	s := onFresh(t, docker.Options{
-		Servers:   3,
-		SyncLimit: 200, // an isolated follower notices nothing for 40 s
-		// What says nothing for T is disconnected at the next multiple of this, by
-		// the server's clock: practically never.
-		Properties: map[string]string{"zookeeper.nio.sessionlessCnxnTimeout": "1000000000"},
-	})
+	s := onLent(t, slow)
 	follower, leader := s.followers()[0], s.leader()
 	stale := s.Bare(follower.Addr())
 	defer stale.Close()

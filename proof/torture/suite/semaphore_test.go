@@ -36,7 +36,7 @@ func TestSemaphoreOfClientThatLagsBehindStoresAndFollowsLimits(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, hold.Release(s.Ctx))
 
-	for range 5 {
+	for range 3 {
 		require.NoError(t, fast.Resize(s.Ctx, 3))
 		s.Eventually("the slow client reads the first limit", func() bool {
 			limit, err := semaphore(slow, 3).Limit(s.Ctx)

@@ -3,6 +3,7 @@
 package suite
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,7 +72,7 @@ type replica struct {
 	audit   string         // file
 }
 
-// start starts a replica.
+// start starts a replica. The end of the test stops it in order: it would wait 10 s for the session of a replica that is killed.
 func (l *lockService) start() *replica {
 	l.env.T.Helper()
 	audit := filepath.Join(l.env.T.TempDir(), "audit.jsonl")
@@ -78,12 +81,22 @@ func (l *lockService) start() *replica {
 	if l.certificate != "" {
 		args = append(args, "--tls-cert", l.certificate, "--tls-key", l.key, "--client-ca", l.clientCA)
 	}
-	r := &replica{service: l, process: l.env.launch(args...), audit: audit}
+	process, err := child.Start(l.env.T, l.env.until(context.WithoutCancel(l.env.Ctx), args...))
+	require.NoError(l.env.T, err)
+	l.env.T.Cleanup(func() {
+		if process.Signal(syscall.SIGTERM) != nil {
+			return // it has ended
+		}
+		late := time.AfterFunc(20*time.Second, process.Kill)
+		defer late.Stop()
+		_ = process.Wait()
+	})
+	r := &replica{service: l, process: process, audit: audit}
 	r.url = strings.TrimPrefix(l.env.line(r.process, "export LOCKKEEPER_URL="), "export LOCKKEEPER_URL=")
 	return r
 }
 
-// stop stops the replica in order. The end of a test waits for the session of a replica that is killed, which lasts 10 s.
+// stop stops the replica in order.
 func (r *replica) stop() {
 	s := r.service.env
 	s.T.Helper()

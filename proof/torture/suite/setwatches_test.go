@@ -36,12 +36,12 @@ func isSetWatches(frame []byte) bool {
 // has written all nodes by then.
 func TestConnectionThatEndsBetweenPacketsOfWatchesLosesNoEvent(t *testing.T) {
 	t.Parallel()
-	const nodes = 4000
+	const nodes = 1000
 	s := onOne(t)
 	dials := newDialSwitch()
 	client, proxies := s.behindProxies(recipes.Options{SessionTimeout: 30 * time.Second, Dial: dials.dial})
 
-	path := func(i int) string { return s.Path(fmt.Sprintf("%s-%d", strings.Repeat("x", 45), i)) }
+	path := func(i int) string { return s.Path(fmt.Sprintf("%s-%d", strings.Repeat("x", 250), i)) }
 	inTurn(s, nodes, func(i int) any {
 		return &zk.CreateRequest{Path: path(i), Acl: zk.WorldACL(zk.PermAll)}
 	})

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +54,8 @@ func tortured(t *testing.T, args ...string) (_ *exec.Cmd, temporary string) {
 	reports := t.TempDir()
 	temporary = t.TempDir()
 	cmd.Env = append(cmd.Env, "TMPDIR="+temporary,
-		"GORACE=exitcode=0 log_path="+filepath.Join(reports, "race"))
+		"GORACE=exitcode=0 log_path="+filepath.Join(reports, "race"),
+		"GOFLAGS="+os.Getenv("GOFLAGS")+" -ldflags=-s") // what it builds is not debugged, and linked in half the time
 	cmd.WaitDelay = 30 * time.Second
 	t.Cleanup(func() {
 		files, err := filepath.Glob(filepath.Join(reports, "*"))
@@ -69,18 +71,25 @@ func tortured(t *testing.T, args ...string) (_ *exec.Cmd, temporary string) {
 	return cmd, temporary
 }
 
+// servers reports whether servers can be run, by starting one, once for all tests.
+var servers struct {
+	once             sync.Once
+	started, skipped bool
+}
+
 // needServers skips the test if there is nothing to run servers with, and in CI fails it.
 func needServers(t *testing.T) {
 	t.Helper()
-	skipped := false
-	started := t.Run("servers can be run", func(t *testing.T) {
-		t.Cleanup(func() { skipped = t.Skipped() })
-		docker.Start(t, nil)
+	servers.once.Do(func() {
+		servers.started = t.Run("servers can be run", func(t *testing.T) {
+			t.Cleanup(func() { servers.skipped = t.Skipped() })
+			docker.Start(t, nil)
+		})
 	})
-	if !started {
+	if !servers.started {
 		t.FailNow()
 	}
-	if skipped {
+	if servers.skipped {
 		t.SkipNow()
 	}
 }
@@ -164,42 +173,44 @@ func TestInterruptionReportsWhetherAnythingIsLeft(t *testing.T) {
 }
 
 // short is the torture that the tests have time for. T is a little shorter than usual, so that all kinds of faults fit. Each
-// process has 8 additional waiters, 2 on each path, and 20 additional holds: more, under the race detector, starve two cores.
-var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Servers: 3, Waiters: 2, Holds: 20, Steps: true}
+// process has 2 clients, 4 additional waiters, 1 on each path, and 10 additional holds: more, under the race detector, starve two
+// cores.
+var short = torture.Options{Duration: 40 * time.Second, Timeout: 3 * time.Second, Servers: 3, Clients: 2, Waiters: 1, Holds: 10, Steps: true}
 
-// shortPlan has two volleys at holders, every kind of fault, and a holder that is partitioned while nothing else is wrong: a
-// generated plan of this length would not have all that.
+// shortPlan has a holder that is partitioned while nothing else is wrong, a volley at holders, and every kind of fault: a generated
+// plan of this length would not have all that. On a busy machine a fault can miss its holder, so that others are partitioned and paused
+// later. A server that is hit has time to come back before the next one, and the restart of all waits until it has.
 const shortPlan = `
-at 1s for 5s partition-contender holder both
-at 1.3s for 5.5s pause-contender holder
-at 8.5s for 5s pause-contender holder
-at 8.8s for 5s partition-contender holder to-server
-at 9.1s for 2s kill-contender holder
+at 1s for 5.5s partition-contender holder both
 
-at 16s for 1s kill-server 1
-at 20.5s for 1.5s pause-server leader
-at 22.5s for 1.5s partition-server 2
-at 25s for 2.5s partition-follower follower
-at 28.5s for 2.5s isolate-leader 1
-at 32s for 3s fill-disk follower
-at 36s for 16.5s rolling-restart
+at 7.5s for 5s pause-contender holder
+at 7.8s for 5s partition-contender holder to-server
+at 8.1s for 2s kill-contender holder
 
-at 16.5s for 3s slow 2 500ms
-at 17s for 2s expire-sessions 1
-at 18s for 2s lose-reply 3 join
-at 20.5s for 2s refuse 4
-at 21s for 3s step-clock 2 5s
-at 23s for 1s delete-node /torture/a 0
-at 24s for 2s lose-reply 1 release
-at 25s for 200ms cancel-waiters /torture/b
-at 26.5s for 1s delete-parent /torture/c
-at 29s for 2s lose-reply 2 heartbeat
-at 31.5s for 1.5s partition-contender 3 to-client
-at 33.5s for 1s pause-contender 1
-at 34s for 1s kill-contender 4
-at 37s for 8s reap /torture/b
-at 46s for 2s expire-sessions 3
-at 53s for 5.5s partition-contender holder both
+at 12s for 1s kill-server 1
+at 15s for 1.5s pause-server leader
+at 17s for 1.5s partition-server 2
+at 19.5s for 2.3s partition-follower follower
+at 22.3s for 2.3s isolate-leader 1
+at 25.5s for 2.5s fill-disk follower
+at 29s for 10s rolling-restart
+
+at 12.5s for 3s slow 2 500ms
+at 13s for 2s expire-sessions 1
+at 14s for 2s lose-reply 3 join
+at 16s for 2s refuse 4
+at 16.5s for 5s step-clock 2 5s
+at 18s for 1s delete-node /torture/a 0
+at 18.5s for 2s lose-reply 1 release
+at 19s for 200ms cancel-waiters /torture/b
+at 20.5s for 1s delete-parent /torture/c
+at 21.5s for 2s lose-reply 2 heartbeat
+at 24s for 1.5s partition-contender 3 to-client
+at 26.5s for 5s pause-contender holder
+at 28s for 1s kill-contender 4
+at 29s for 8s reap /torture/b
+at 33s for 2s expire-sessions 3
+at 34s for 5.5s partition-contender holder both
 `
 
 func TestShortPlanHasEveryKind(t *testing.T) {
@@ -221,12 +232,12 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.txt")
 	require.NoError(t, os.WriteFile(file, []byte(shortPlan), 0o600))
 	cmd, temporary := tortured(t, "-duration", short.Duration.String(), "-timeout", short.Timeout.String(), "-seed", "1", "-out", dir,
-		"-waiters", fmt.Sprint(short.Waiters), "-holds", fmt.Sprint(short.Holds), "-plan", file)
+		"-clients", fmt.Sprint(short.Clients), "-waiters", fmt.Sprint(short.Waiters), "-holds", fmt.Sprint(short.Holds), "-plan", file)
 	cmd.Stderr = t.Output()
 	summary, err := cmd.Output()
 	t.Logf("%s", summary)
 	if exit := new(exec.ExitError); errors.As(err, &exit) && (exit.ExitCode() == unknown || exit.ExitCode() == broken) {
-		err = nil // a minute on a busy machine need not test every promise; the result shows what is broken
+		err = nil // so short a run on a busy machine need not test every promise; the result shows what is broken
 	}
 	require.NoError(t, err)
 	requireEmpty(t, temporary)
@@ -262,28 +273,25 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	}
 	require.Greater(t, injected, strings.Count(shortPlan, "\nat ")/3, "also where servers are slow, because other tests run")
 
-	// The kept files give the same result again.
-	historyFile, err := os.Open(filepath.Join(dir, "history.jsonl"))
-	require.NoError(t, err)
-	events, err := history.Read(historyFile)
-	require.NoError(t, errors.Join(err, historyFile.Close()))
-	waits := check.History(events, check.Linearizable)
-	require.Empty(t, slices.DeleteFunc(slices.Clone(waits), func(f check.Finding) bool { return f.Rule == check.HolderInTime }))
+	require.Empty(t, slices.DeleteFunc(slices.Clone(result.Findings), func(f verdict.Finding) bool { return f.Rule == check.HolderInTime }),
+		"the rules that are no promise of a library, too, found nothing")
 	// The document has a few findings of a rule, and the number of the others as a problem.
-	reported := slices.DeleteFunc(slices.Clone(result.Findings), func(f verdict.Finding) bool { return f.Rule != check.HolderInTime })
-	require.Len(t, reported, len(result.Findings), "the rules that are no promise of a library, too, found nothing")
-	unreported := verdict.Unreported(len(waits)-len(reported), check.HolderInTime)
-	require.Empty(t, slices.DeleteFunc(slices.Clone(result.Problems), func(text string) bool { return text == unreported }))
-	measured := check.Measure(events)
-	measured.Unavailable, measured.Unexcused = result.Numbers.Unavailable, result.Numbers.Unexcused // which have one number for all uncontended holds
-	require.Equal(t, result.Numbers, measured)
+	_, unreported, _ := strings.Cut(verdict.Unreported(0, check.HolderInTime), "0")
+	require.Empty(t, slices.DeleteFunc(slices.Clone(result.Problems), func(text string) bool { return strings.HasSuffix(text, unreported) }))
+
+	// The kept files give the same result again.
+	before, err := kept(dir)
+	require.NoError(t, err)
 	var again bytes.Buffer
 	require.Equal(t, result.Verdict == verdict.Broken, run([]string{"-judge", dir}, &again, t.Output()) == broken)
 	require.Contains(t, again.String(), result.Verdict)
-	reordered, err := kept(dir)
+	after, err := kept(dir)
 	require.NoError(t, err)
-	require.NoError(t, torture.Reorder(reordered, filepath.Join(dir, logsFolder)))
-	require.Equal(t, inWords(events), inWords(reordered.History), "read again, the servers' logs tell of the same order")
+	require.Equal(t, inWords(before.History), inWords(after.History), "read again, the servers' logs tell of the same order")
+	require.Equal(t, result.Numbers, after.Numbers)
+	require.Equal(t, result.Promises, after.Promises)
+	require.Equal(t, result.Findings, after.Findings)
+	require.Equal(t, result.Problems, after.Problems)
 }
 
 // inWords returns events as text, in a fixed order where they have one instant.
@@ -306,11 +314,11 @@ at 1s for 9m partition-server 3
 at 1s for 9m kill-contender 2
 at 2s for 9m pause-contender 1
 `), 0o600))
-	cmd, temporary := tortured(t, "-duration", "10m", "-seed", "7", "-out", t.TempDir(), "-plan", plan,
+	cmd, temporary := tortured(t, "-duration", "10m", "-seed", "7", "-contenders", "2", "-clients", "1", "-out", t.TempDir(), "-plan", plan,
 		"-faults", "pause-server,fill-disk,partition-server,kill-contender,pause-contender")
 	harness, err := child.Start(t, cmd)
 	require.NoError(t, err)
-	_, err = harness.Await(t.Context(), "torture: 4 contenders started")
+	_, err = harness.Await(t.Context(), "torture: 2 contenders started")
 	require.NoError(t, err)
 	// The last of the faults is in progress.
 	require.Eventually(t, func() bool { return slices.ContainsFunc(contendersOf(t, harness.Pid()), isStopped) }, 3*time.Minute,
