@@ -176,10 +176,11 @@ kills: ## kill holders on a real server, and print the times to the next grant i
 	@$(IMAGE) for t in 4s 10s; do $(ENSEMBLE) -n 1 -tick 2s -- \
 	go test -count=1 -v ./recipes/guard -run '^TestKilledHoldersHandOver' -guard.kills '$(KILLS)' -guard.timeout $$t || exit 1; done
 
-samples: ## run whole what make test samples on real servers: 100 stale writes to each guard, each pair of five servers killed
+samples: ## run whole what make test samples on real servers: 100 stale writes to each guard, pairs of five servers killed, rivals
 	@$(PROCESSES) $(IMAGE) cd proof && \
 	go test -timeout 60m ./torture/fences -run '^TestStaleWriteOf' -fences.trials 100 && \
-	go test -timeout 60m ./torture/suite -run '^TestAnyTwoOf' -suite.pairs 10
+	go test -timeout 60m ./torture/suite -run '^TestAnyTwoOf' -suite.pairs 10 && \
+	go test -timeout 60m ./torture/rivals -run '^TestRivalIsNotFoundBrokenWithoutFaults$$' -rivals.sample 7
 
 # What comes of it goes to the folder that it names; the plan in it is run again with TORTURE='-plan FILE'. Load is
 # TORTURE='-waiters 50 -holds 1000'. The status is 1 if something was broken, 3 if a promise was never tested, and 4 if

@@ -123,8 +123,10 @@ func TestPickPrefersTheNamedEngineThenTheFirstAvailable(t *testing.T) {
 }
 
 func TestNextRunRemovesLeftoversOfKilledRun(t *testing.T) {
+	t.Parallel()
 	for _, backend := range []string{"docker", "java"} {
 		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
 			ctx := bounded(t)
 			p := &plan{backend: backend, logf: t.Logf}
 			_, err := choose(ctx, p)

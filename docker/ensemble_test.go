@@ -63,46 +63,67 @@ func waitNewLeader(ctx context.Context, tb testing.TB, e *Ensemble, old *Server)
 	}))
 }
 
-func TestEnsembleOfOneServes(t *testing.T) {
-	onEach(t, Options{}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		require.Len(t, e.Addrs(), 1)
-		leader, err := e.Leader(ctx)
-		require.NoError(t, err)
-		mode, err := leader.Mode(ctx)
-		require.NoError(t, err)
-		require.Equal(t, "standalone", mode)
-		followers, err := e.Followers(ctx)
-		require.NoError(t, err)
-		require.Empty(t, followers)
-
-		before := e.Addrs()
-		require.NoError(t, leader.Kill(ctx))
-		_, err = leader.Mode(ctx)
-		require.Error(t, err)
-		require.NoError(t, leader.Start(ctx))
-		require.NoError(t, leader.WaitServing(ctx))
-		require.Equal(t, before, e.Addrs())
-	})
+// A subtest of tests that share an ensemble.
+type subtest struct {
+	name string
+	run  func(trial, *Ensemble)
 }
 
-func TestOptionsReachTheServers(t *testing.T) {
+// inTurn runs tests on one ensemble one after the other: servers take long to start. Each leaves it whole.
+func inTurn(t trial, e *Ensemble, tests []subtest) {
+	t.Helper()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Cleanup(func() { // a test that has failed leaves the next ones a whole ensemble
+				for _, s := range e.Servers() {
+					require.NoError(t, s.Heal(context.Background()))
+				}
+			})
+			require.NoError(t, e.WaitServing(bounded(t)))
+			test.run(trial{t}, e)
+		})
+	}
+}
+
+func TestEnsembleOfOne(t *testing.T) {
 	onEach(t, Options{Tick: 300 * time.Millisecond, Config: []string{"maxSessionTimeout=7000"}}, func(t trial, e *Ensemble) {
-		conf, err := e.Servers()[0].FourLetter(bounded(t), "conf")
-		require.NoError(t, err)
-		require.Contains(t, conf, "tickTime=300\n")
-		require.Contains(t, conf, "maxSessionTimeout=7000\n")
-		require.Contains(t, conf, "maxClientCnxns=0\n")
+		inTurn(t, e, []subtest{
+			{"Server is alone", serverIsAlone},
+			{"Options reach the server", optionsReachTheServer},
+			{"Logs are saved whether the server runs or not", logsAreSavedWhetherTheServerRunsOrNot},
+			{"Client connection outlives short partition", clientConnectionOutlivesShortPartition},
+			{"Empty container is deleted within seconds", emptyContainerIsDeletedWithinSeconds},
+			{"Server without its own disk reports that", serverWithoutItsOwnDiskReportsThat},
+			{"Server may be killed during any fault and started", serverMayBeKilledDuringAnyFaultAndStarted},
+		})
 	})
 }
 
-// One ensemble of each backend serves these tests one after the other: containers take long to start. Each leaves it whole.
+func serverIsAlone(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	require.Len(t, e.Addrs(), 1)
+	leader, err := e.Leader(ctx)
+	require.NoError(t, err)
+	mode, err := leader.Mode(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "standalone", mode)
+	followers, err := e.Followers(ctx)
+	require.NoError(t, err)
+	require.Empty(t, followers)
+}
+
+func optionsReachTheServer(t trial, e *Ensemble) {
+	conf, err := e.Servers()[0].FourLetter(bounded(t), "conf")
+	require.NoError(t, err)
+	require.Contains(t, conf, "tickTime=300\n")
+	require.Contains(t, conf, "maxSessionTimeout=7000\n")
+	require.Contains(t, conf, "maxClientCnxns=0\n")
+}
+
 func TestEnsembleOfThree(t *testing.T) {
-	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
-		for _, test := range []struct {
-			name string
-			run  func(trial, *Ensemble)
-		}{
+	onEach(t, Options{Servers: 3, Counters: presetCounters}, func(t trial, e *Ensemble) {
+		inTurn(t, e, []subtest{
+			{"Preset counter is continued", presetCounterIsContinued},
 			{"Killed leader is replaced and comes back", killedLeaderIsReplacedAndComesBack},
 			{"Paused server accepts and does not answer", pausedServerAcceptsAndDoesNotAnswer},
 			{"Partitioned server is silent until healed", partitionedServerIsSilentUntilHealed},
@@ -110,17 +131,8 @@ func TestEnsembleOfThree(t *testing.T) {
 			{"Isolated leader continues to lead", isolatedLeaderContinuesToLead},
 			{"Server started while isolated serves once healed", serverStartedWhileIsolatedServesOnceHealed},
 			{"Expire ends session of another client", expireEndsSessionOfAnotherClient},
-		} {
-			t.Run(test.name, func(t *testing.T) {
-				t.Cleanup(func() { // a test that has failed leaves the next ones a whole ensemble
-					for _, s := range e.Servers() {
-						require.NoError(t, s.Heal(context.Background()))
-					}
-				})
-				require.NoError(t, e.WaitServing(bounded(t)))
-				test.run(trial{t}, e)
-			})
-		}
+			{"Preset tree is on each server after restarts", presetTreeIsOnEachServer},
+		})
 	})
 }
 
@@ -177,19 +189,20 @@ func pausedServerAcceptsAndDoesNotAnswer(t trial, e *Ensemble) {
 	since(t, "follows after unpause", begin)
 }
 
-func TestAnyServerMayBeKilledAndStarted(t *testing.T) {
-	onEach(t, Options{}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		s := e.Servers()[0]
-		for _, fault := range []func(context.Context) error{s.Pause, s.Partition, s.Isolate} {
-			require.NoError(t, fault(ctx))
-			require.NoError(t, s.Kill(ctx))
-			require.NoError(t, s.Unpause(ctx), "a killed server may be unpaused")
-			require.NoError(t, s.Heal(ctx))
-			require.NoError(t, s.Start(ctx))
-			require.NoError(t, s.WaitServing(ctx))
-		}
-	})
+func serverMayBeKilledDuringAnyFaultAndStarted(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	s, before := e.Servers()[0], e.Addrs()
+	for _, fault := range []func(context.Context) error{s.Pause, s.Partition, s.Isolate} {
+		require.NoError(t, fault(ctx))
+		require.NoError(t, s.Kill(ctx))
+		require.NoError(t, s.Unpause(ctx), "a killed server may be unpaused")
+		require.NoError(t, s.Heal(ctx))
+		_, err := s.Mode(ctx)
+		require.Error(t, err)
+		require.NoError(t, s.Start(ctx))
+		require.NoError(t, s.WaitServing(ctx))
+		require.Equal(t, before, e.Addrs())
+	}
 }
 
 func partitionedServerIsSilentUntilHealed(t trial, e *Ensemble) {
@@ -216,15 +229,13 @@ func partitionedServerIsSilentUntilHealed(t trial, e *Ensemble) {
 	since(t, "serves again", begin)
 }
 
-func TestClientConnectionOutlivesShortPartition(t *testing.T) {
-	onEach(t, Options{}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		client := dialSession(t, e.Addrs()[0])
-		require.NoError(t, client.ping(t))
-		require.NoError(t, e.Servers()[0].Partition(ctx))
-		require.NoError(t, e.Servers()[0].Heal(ctx))
-		require.NoError(t, client.ping(t))
-	})
+func clientConnectionOutlivesShortPartition(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	client := dialSession(t, e.Addrs()[0])
+	require.NoError(t, client.ping(t))
+	require.NoError(t, e.Servers()[0].Partition(ctx))
+	require.NoError(t, e.Servers()[0].Heal(ctx))
+	require.NoError(t, client.ping(t))
 }
 
 func isolatedFollowerStillAnswersPings(t trial, e *Ensemble) {
@@ -242,6 +253,7 @@ func isolatedFollowerStillAnswersPings(t trial, e *Ensemble) {
 	pings := 0
 	for client.ping(t) == nil {
 		pings++
+		time.Sleep(10 * time.Millisecond)
 		require.Less(t, time.Since(begin), time.Minute)
 	}
 	since(t, fmt.Sprintf("stopped answering, after %d pings", pings), begin)
@@ -301,48 +313,51 @@ func serverStartedWhileIsolatedServesOnceHealed(t trial, e *Ensemble) {
 	since(t, "serves again", begin)
 }
 
-func TestPresetCounterIsContinued(t *testing.T) {
-	counters := map[string]int32{"/locks/stuck": 2147483645, "/fresh": 7}
-	onEach(t, Options{Servers: 3, Counters: counters}, func(t trial, e *Ensemble) {
-		conn, _, err := zk.Connect(e.Addrs(), 5*time.Second, zk.WithLogger(quiet{}))
+var presetCounters = map[string]int32{"/locks/stuck": 2147483645, "/fresh": 7}
+
+// connect returns a connection to servers that the test closes.
+func connect(t trial, addrs ...string) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect(addrs, 5*time.Second, zk.WithLogger(quiet{}))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+func presetCounterIsContinued(t trial, e *Ensemble) {
+	conn := connect(t, e.Addrs()...)
+	for _, want := range []string{"/locks/stuck/lock-2147483645", "/locks/stuck/lock-2147483646", "/fresh/lock-0000000007"} {
+		path, err := conn.Create(want[:len(want)-10], nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
-		t.Cleanup(conn.Close)
-		for _, want := range []string{"/locks/stuck/lock-2147483645", "/locks/stuck/lock-2147483646", "/fresh/lock-0000000007"} {
-			path, err := conn.Create(want[:len(want)-10], nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-			require.NoError(t, err)
-			require.Equal(t, want, path)
-		}
-		// All three have the tree, and it outlives a restart.
-		s := e.Servers()[0]
-		require.NoError(t, s.Kill(bounded(t)))
-		require.NoError(t, s.Start(bounded(t)))
-		require.NoError(t, e.WaitServing(bounded(t)))
-		children, _, err := conn.Children("/locks")
+		require.Equal(t, want, path)
+	}
+}
+
+// Earlier tests have restarted servers.
+func presetTreeIsOnEachServer(t trial, e *Ensemble) {
+	for _, addr := range e.Addrs() {
+		children, _, err := connect(t, addr).Children("/locks")
 		require.NoError(t, err)
 		require.Equal(t, []string{"stuck"}, children)
-	})
+	}
 }
 
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-func TestEmptyContainerIsDeletedWithinSeconds(t *testing.T) {
-	onEach(t, Options{}, func(t trial, e *Ensemble) {
-		conn, _, err := zk.Connect(e.Addrs(), 5*time.Second, zk.WithLogger(quiet{}))
-		require.NoError(t, err)
-		t.Cleanup(conn.Close)
-		_, err = conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		_, err = conn.Create("/c/x", nil, 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		require.NoError(t, conn.Delete("/c/x", -1))
-		require.NoError(t, poll(bounded(t), func(context.Context) error {
-			exists, _, err := conn.Exists("/c")
-			if exists && err == nil {
-				err = fmt.Errorf("still there")
-			}
-			return err
-		}))
-	})
+func emptyContainerIsDeletedWithinSeconds(t trial, e *Ensemble) {
+	conn := connect(t, e.Addrs()...)
+	_, err := conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	_, err = conn.Create("/c/x", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	require.NoError(t, conn.Delete("/c/x", -1))
+	require.NoError(t, poll(bounded(t), func(context.Context) error {
+		exists, _, err := conn.Exists("/c")
+		if exists && err == nil {
+			err = fmt.Errorf("still there")
+		}
+		return err
+	}))
 }

@@ -72,21 +72,20 @@ func (s *session) create(tb testing.TB, path string) error {
 	return nil
 }
 
-func TestLogsOfAServerAreSavedWhetherItRunsOrNot(t *testing.T) {
-	onEach(t, Options{}, func(t trial, e *Ensemble) {
-		ctx := bounded(t)
-		server := e.Servers()[0]
-		require.NoError(t, dialSession(t, server.Addr()).create(t, "/a-"))
-		running, killed := t.TempDir(), t.TempDir()
-		require.NoError(t, server.SaveLogs(ctx, running))
-		require.NoError(t, server.Kill(ctx))
-		require.NoError(t, server.SaveLogs(ctx, killed))
-		for _, dir := range []string{running, killed} {
-			require.True(t, slices.ContainsFunc(transactions(t, dir), func(txn transaction) bool { return txn.creates("/a-0000000000") }),
-				"no transaction creates the node")
-			said, err := os.ReadFile(filepath.Join(dir, "server.log"))
-			require.NoError(t, err)
-			require.Contains(t, string(said), "binding to port")
-		}
-	})
+func logsAreSavedWhetherTheServerRunsOrNot(t trial, e *Ensemble) {
+	ctx := bounded(t)
+	server := e.Servers()[0]
+	require.NoError(t, dialSession(t, server.Addr()).create(t, "/a-"))
+	running, killed := t.TempDir(), t.TempDir()
+	require.NoError(t, server.SaveLogs(ctx, running))
+	require.NoError(t, server.Kill(ctx))
+	require.NoError(t, server.SaveLogs(ctx, killed))
+	for _, dir := range []string{running, killed} {
+		require.True(t, slices.ContainsFunc(transactions(t, dir), func(txn transaction) bool { return txn.creates("/a-0000000000") }),
+			"no transaction creates the node")
+		said, err := os.ReadFile(filepath.Join(dir, "server.log"))
+		require.NoError(t, err)
+		require.Contains(t, string(said), "binding to port")
+	}
+	require.NoError(t, server.Start(ctx))
 }

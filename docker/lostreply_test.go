@@ -93,7 +93,9 @@ func TestFramerFollowsFramesAcrossReads(t *testing.T) {
 			rest = rest[len(part):]
 			for len(part) > 0 {
 				frame, n := f.next(part)
-				require.Positive(t, n)
+				if n <= 0 { // for each byte, require takes seconds
+					require.Positive(t, n)
+				}
 				part = part[n:]
 				if frame != nil {
 					got = append(got, string(frame))

@@ -221,7 +221,7 @@ func TestFaultsComeAndGoUnderLoad(t *testing.T) {
 		func() { p.Drop(ToServer) }, func() { p.Drop(ToClient) }, func() { p.Drop(Both) }, p.Hang, p.Refuse, p.Reset,
 		func() { p.LoseReply(func([]byte) bool { return true }) }, func() { p.Delay(Both, time.Millisecond) },
 	}
-	for range 20 {
+	for range 6 {
 		for _, fault := range faults {
 			before := echoes.Load()
 			fault()

@@ -4,13 +4,16 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +31,14 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if e := shared.ensemble; e != nil {
+		if err := e.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 func ensemble(t *testing.T, env []string, args ...string) *exec.Cmd {
@@ -42,12 +52,22 @@ func ensemble(t *testing.T, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// running is an ensemble that the environment names to the command: most tests are not about
-// starting one.
+// shared is an ensemble for all tests. TestMain closes it.
+var shared struct {
+	once     sync.Once
+	ensemble *docker.Ensemble
+	err      error
+}
+
+// running names an ensemble to the command by the environment: most tests are not about starting one.
 func running(t *testing.T) []string {
 	t.Helper()
-	e := docker.Start(t, nil)
-	return []string{"ZK_SERVERS=" + strings.Join(e.Addrs(), ",")}
+	shared.once.Do(func() { shared.ensemble, shared.err = docker.Run(context.WithoutCancel(t.Context()), nil) })
+	if errors.Is(shared.err, docker.ErrNoBackend) && !need.CI() {
+		t.Skipf("not run: %v", shared.err)
+	}
+	require.NoError(t, shared.err)
+	return []string{"ZK_SERVERS=" + strings.Join(shared.ensemble.Addrs(), ",")}
 }
 
 func TestCommandGetsServersAndFolderAndReturnsItsStatus(t *testing.T) {

@@ -24,7 +24,7 @@ func BenchmarkSQL(b *testing.B) {
 	}
 	for _, journal := range []string{"DELETE", "WAL"} {
 		b.Run("SQLite "+journal, func(b *testing.B) {
-			s := sqlite(filepath.Join(b.TempDir(), "test.db"), journal, true)
+			s := sqlite(filepath.Join(b.TempDir(), "test.db"), journal, true).with("_pragma=synchronous(FULL)") // SQLite's default
 			s.prepare(b)
 			guardedAndBare(b, s)
 		})

@@ -37,7 +37,7 @@ func TestGuardWithBrokenRuleFailsItsTest(t *testing.T) {
 			require.NoError(t, err)
 			name := filepath.Join(dir, "overlay.json")
 			require.NoError(t, os.WriteFile(name, overlay, 0o600))
-			out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay", name, "-run", "^"+test+"$", ".").CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-ldflags=-s", "-overlay", name, "-run", "^"+test+"$", ".").CombinedOutput()
 			require.Error(t, err, "the test passes: %s", out)
 			require.Contains(t, string(out), "--- FAIL: "+test, "%s", out)
 		})

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 	"github.com/lockkeeper/lockkeeper/internal/child"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/proof/torture/stores"
 )
 
@@ -84,17 +86,34 @@ func (b bucket) withoutRetries(transport http.RoundTripper) bucket {
 	return bucket{s3.New(options), b.name}
 }
 
-// buckets starts a server. next creates a bucket on it.
+// objectServer is one S3 server for all tests. Each uses its own buckets. TestMain closes the server.
+var objectServer struct {
+	once   sync.Once
+	server *stores.Server
+	err    error
+	made   atomic.Int64 // buckets
+}
+
+// buckets returns a running server, which the test may kill. next creates a bucket on it.
 func buckets(tb testing.TB) (next func() place, server *stores.Server) {
 	tb.Helper()
-	server = stores.S3(tb, nil)
-	var made atomic.Int64
+	s := &objectServer
+	s.once.Do(func() {
+		if s.server, s.err = stores.RunS3(context.WithoutCancel(tb.Context()), nil); s.err == nil {
+			closers = append(closers, s.server.Close)
+		}
+	})
+	if errors.Is(s.err, stores.ErrNotInstalled) {
+		need.Lacking(tb, "%v", s.err)
+	}
+	require.NoError(tb, s.err)
+	require.NoError(tb, s.server.Start(tb.Context()), "a test that failed may have killed it")
 	return func() place {
-		p := place{"http://" + server.Addr, fmt.Sprintf("bucket-%d", made.Add(1))}
+		p := place{"http://" + s.server.Addr, fmt.Sprintf("bucket-%d", s.made.Add(1))}
 		_, err := p.open().client.CreateBucket(tb.Context(), &s3.CreateBucketInput{Bucket: &p.Bucket})
 		require.NoError(tb, err)
 		return p
-	}, server
+	}, s.server
 }
 
 // hashed names objects by a hash: this server stores them as files, and cannot store both "a" and "a/b".

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/child"
+	"github.com/lockkeeper/lockkeeper/internal/need"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/proof/torture/stores"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -111,8 +113,32 @@ var holdsWithin = map[string]bool{"files": true, "sqlite": true, "postgres": tru
 type staleWriteTest struct {
 	t        *testing.T
 	ensemble *docker.Ensemble
+	root     string // of its paths
 	client   *recipes.Client
 	guards   []guardSpec
+}
+
+var ensemble struct {
+	once    sync.Once
+	running *docker.Ensemble
+	err     error
+	used    atomic.Int64 // times
+}
+
+// startEnsemble returns one ensemble for all tests, and the beginning of paths that only this test uses.
+func startEnsemble(t *testing.T) (all *docker.Ensemble, root string) {
+	t.Helper()
+	ensemble.once.Do(func() {
+		ensemble.running, ensemble.err = docker.Run(context.WithoutCancel(t.Context()), &docker.Options{Servers: 1, Tick: newSession / 20})
+		if ensemble.err == nil {
+			closers = append(closers, ensemble.running.Close)
+		}
+	})
+	if errors.Is(ensemble.err, docker.ErrNoBackend) {
+		need.Lacking(t, "%v", ensemble.err)
+	}
+	require.NoError(t, ensemble.err)
+	return ensemble.running, fmt.Sprintf("/stale-%d", ensemble.used.Add(1))
 }
 
 func newStaleWriteTest(t *testing.T) *staleWriteTest {
@@ -132,7 +158,7 @@ func newStaleWriteTest(t *testing.T) *staleWriteTest {
 			{"http", serve(t)},
 		},
 	}
-	s.ensemble = docker.Start(t, &docker.Options{Servers: 1, Tick: newSession / 20})
+	s.ensemble, s.root = startEnsemble(t)
 	client, err := recipes.Connect(t.Context(), s.ensemble.Addrs(), &recipes.Options{SessionTimeout: newSession})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
@@ -277,8 +303,8 @@ func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) er
 	return s.holds(ctx, d, number)
 }
 
-func (s *staleWriteTest) path(number int) string     { return fmt.Sprintf("/stale/lock-%d", number) }
-func (s *staleWriteTest) state(number int) string    { return fmt.Sprintf("/stale-%d", number) }
+func (s *staleWriteTest) path(number int) string     { return fmt.Sprintf("%s/lock-%d", s.root, number) }
+func (s *staleWriteTest) state(number int) string    { return fmt.Sprintf("%s-%d", s.root, number) }
 func (s *staleWriteTest) resource(number int) string { return fmt.Sprintf("ledger %d", number) }
 
 // holder starts a holder and returns its token.

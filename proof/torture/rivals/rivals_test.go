@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -66,12 +67,22 @@ func runRival(t *testing.T, name string, r *torture.Rival, servers int) *verdict
 	return result
 }
 
+var sample = flag.Int("rivals.sample", 2, "rivals that are run without faults; 7 for all")
+
+// Rivals are chosen at random. Without faults, one server of ZooKeeper does as well as three.
 func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
 	t.Parallel()
-	for name, r := range rivals.All() {
+	all, names := rivals.All(), rivals.Names()
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for _, name := range names[:min(*sample, len(names))] {
+		r := all[name]
+		servers := r.Count
+		if r.Servers == nil {
+			servers = 1
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result := runRival(t, name, &r.Rival, r.Count)
+			result := runRival(t, name, &r.Rival, servers)
 			require.Equal(t, verdict.Unknown, result.Verdict, "no fault tested a promise")
 			require.Empty(t, result.Findings)
 			require.Greater(t, result.Numbers.Grants, 5)

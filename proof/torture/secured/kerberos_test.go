@@ -62,6 +62,7 @@ func (r *realm) mechanism(t *testing.T, file, principal string) *kerberos.Mechan
 }
 
 func TestPrincipalsOfKerberosLogIn(t *testing.T) {
+	t.Parallel() // mostly the tests wait
 	r := startRealm(t)
 	file := filepath.Join(t.TempDir(), "worker.keytab")
 	const principal = "worker/host1@EXAMPLE.ORG"

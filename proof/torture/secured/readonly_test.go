@@ -16,6 +16,7 @@ import (
 
 // A server without a quorum that serves reads only would let a client believe that it has a session.
 func TestReadOnlyServerIsRefused(t *testing.T) {
+	t.Parallel() // mostly the tests wait
 	ensemble := docker.Start(t, &docker.Options{Servers: 3, Properties: map[string]string{"readonlymode.enabled": "true"}})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -37,6 +38,7 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 			break
 		}
 		require.NoError(t, ctx.Err(), "server in mode %q: %v", mode, err)
+		time.Sleep(20 * time.Millisecond) // each look is a connection
 	}
 	<-hold.Done()
 	require.ErrorIs(t, hold.Err(), recipes.ErrDeadline)

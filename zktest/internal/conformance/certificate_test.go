@@ -4,19 +4,14 @@ package conformance_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/lockkeeper/lockkeeper/internal/testcert"
 	"github.com/lockkeeper/lockkeeper/zktest"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
@@ -58,10 +53,11 @@ var subjectNames = []string{
 	"emailAddress=a@b", "serialNumber=1", "postalCode=1", "UID=x,DC=y", "SURNAME=x", "T=x", "IP=x", "S=x", "GIVENNAME=x", "DNQ=x", "CN=ü", "CN=x\ny", "CN=\nx", "CN=x\x00",
 }
 
-// An issuer gives certificates to the clients of the scenarios.
+// An issuer has the certificates of the servers and of the scenarios' clients, of one authority.
 type issuer struct {
-	authority *testcert.Authority
-	clients   []tls.Certificate // of subjects
+	pool    *x509.CertPool
+	server  tls.Certificate
+	clients []tls.Certificate // of subjects
 }
 
 // certified returns a client with a new session and the certificate of subjects[i].
@@ -130,28 +126,12 @@ var certificateScenarios = []scenario{
 }
 
 func TestZktestKnowsClientsByTheirCertificatesAsZooKeeperDoes(t *testing.T) {
-	by := issuer{authority: testcert.NewAuthority(t)}
-	for _, subject := range subjects {
-		by.clients = append(by.clients, by.authority.IssueSubject(subject))
-	}
-	port := freePort(t)
-	reference := startReal(t, "-file", "server.pem="+file(t, testcert.PEM(t, by.authority.Issue("server", serverName))),
-		"-file", "authority.pem="+file(t, by.authority.PEM()),
-		"-property", "zookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
-		"-config", "secureClientPort="+port, "-config", "ssl.clientAuth=want",
-		"-config", "ssl.keyStore.location={files}/server.pem", "-config", "ssl.trustStore.location={files}/authority.pem")
-	host, _, err := net.SplitHostPort(reference.address)
-	require.NoError(t, err)
-	secure := net.JoinHostPort(host, port)
-	require.Eventually(t, func() bool { // ZooKeeper opens it after the other one, on which it serves
-		conn, err := net.Dial("tcp", secure)
-		return err == nil && conn.Close() == nil
-	}, maxWait, 10*time.Millisecond)
-
+	reference, by := extended.server(t), extended.issuer
+	secure := extended.secureAddress
 	const tick = 400 * time.Millisecond
 	ensemble := zktest.Start(t, &zktest.Options{Tick: tick, TLS: &tls.Config{
-		Certificates: []tls.Certificate{by.authority.Issue("server", serverName)},
-		ClientAuth:   tls.VerifyClientCertIfGiven, ClientCAs: by.authority.Pool(),
+		Certificates: []tls.Certificate{by.server},
+		ClientAuth:   tls.VerifyClientCertIfGiven, ClientCAs: by.pool,
 	}})
 	double := server{name: "zktest", minTimeout: int32(2 * tick.Milliseconds()), maxTimeout: int32(20 * tick.Milliseconds())}
 	compareAll(t, certificateScenarios, by.secured(reference, secure), by.secured(double, ensemble.Addrs()[0]))
@@ -164,26 +144,9 @@ const serverName = "zookeeper.example.org"
 func (by *issuer) secured(s server, address string) server {
 	dial := func(certificates ...tls.Certificate) (net.Conn, error) {
 		return tls.DialWithDialer(&net.Dialer{Timeout: maxWait}, "tcp", address,
-			&tls.Config{RootCAs: by.authority.Pool(), ServerName: serverName, Certificates: certificates})
+			&tls.Config{RootCAs: by.pool, ServerName: serverName, Certificates: certificates})
 	}
 	s.dial = func() (net.Conn, error) { return dial() }
 	s.secure = func(i int) (net.Conn, error) { return dial(by.clients[i]) }
 	return s
-}
-
-// file writes a file and returns its path.
-func file(t *testing.T, content []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-	return path
-}
-
-// freePort returns a port of this machine: a server in a container can have any.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,11 +86,24 @@ const minTimeout = 2 * time.Second
 // realAddress is the address of the real server.
 var realAddress string
 
+// handshakeInterval is the interval at which the real server closes connections without a handshake. In it, each connection must
+// say something.
+const handshakeInterval = 2 * time.Second
+
+// sessionless is the argument that sets it.
+var sessionless = fmt.Sprintf("zookeeper.nio.sessionlessCnxnTimeout=%d", handshakeInterval.Milliseconds())
+
 // withRealServer runs the tests with a real server. If none can be started, it runs no test and fails: a comparison that did
 // not take place must not look like a success.
 type withRealServer struct{ *testing.M }
 
 func (m withRealServer) Run() (code int) {
+	defer func() {
+		if err := errors.Join(extended.stop(), os.RemoveAll(programs)); err != nil {
+			fmt.Fprintf(os.Stderr, "conformance: %v\n", err)
+			code = 1
+		}
+	}()
 	realAddress, _, _ = strings.Cut(os.Getenv(serverVariable), ",")
 	if realAddress != "" {
 		return m.M.Run()
@@ -98,7 +112,7 @@ func (m withRealServer) Run() (code int) {
 		fmt.Fprintf(os.Stderr, "conformance: %v\nInstall Java or a container engine, or set %s=host:port to a running server.\n", err, serverVariable)
 		return 1
 	}
-	addr, stop, err := startEnsemble("-config", fmt.Sprintf("minSessionTimeout=%d", minTimeout.Milliseconds()))
+	addr, stop, err := startEnsemble("-config", fmt.Sprintf("minSessionTimeout=%d", minTimeout.Milliseconds()), "-property", sessionless)
 	if err != nil {
 		return fail(err)
 	}
@@ -111,13 +125,31 @@ func (m withRealServer) Run() (code int) {
 	return m.M.Run()
 }
 
+// programs is a folder with the docker module's ensemble command, which is linked once. Run removes it.
+var programs string
+
+var buildEnsemble = sync.OnceValues(func() (file string, err error) {
+	if programs, err = os.MkdirTemp("", "conformance"); err != nil {
+		return "", err
+	}
+	file = filepath.Join(programs, "ensemble")
+	args := []string{"build", "-C", filepath.Join("..", "..", "..", "docker"), "-ldflags=-s", "-o", file, "./cmd/ensemble"}
+	if out, err := exec.CommandContext(context.Background(), "go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the ensemble command: %w\n%s", err, out)
+	}
+	return file, nil
+})
+
 // startEnsemble starts a real server, with arguments of the docker module's ensemble command. It runs that command and does
 // not import the module, whose dependencies would become requirements of this one. stop closes the command's input, which ends
 // it, as the end of this process does. A command that does not end is killed.
 func startEnsemble(args ...string) (addr string, stop func() error, err error) {
-	const forStart, forStop = 5 * time.Minute, time.Minute // the go command may have to fetch and compile the module first
-	args = append([]string{"run", "-C", filepath.Join("..", "..", "..", "docker"), "./cmd/ensemble", "-n", "1"}, args...)
-	cmd := exec.CommandContext(context.Background(), "go", args...)
+	const forStart, forStop = 5 * time.Minute, time.Minute // an image may have to be built first
+	program, err := buildEnsemble()
+	if err != nil {
+		return "", nil, err
+	}
+	cmd := exec.CommandContext(context.Background(), program, append([]string{"-n", "1"}, args...)...)
 	cmd.Env = append(os.Environ(), "ZK_SERVERS=") // so that it starts a server in any case
 	cmd.Stderr = os.Stderr
 	p, err := child.Launch(cmd)
@@ -148,15 +180,6 @@ func zooKeeper(t *testing.T) server {
 		}
 	})
 	return s
-}
-
-// startReal starts a real server for the test, with arguments of the ensemble command.
-func startReal(t *testing.T, args ...string) server {
-	t.Helper()
-	addr, stop, err := startEnsemble(args...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, stop()) })
-	return realAt(t, addr)
 }
 
 // realAt returns the real server at an address. It skips the test, in CI it fails it, if the server has another version than
@@ -284,7 +307,7 @@ func TestZktestAnswersAsZooKeeperDoes(t *testing.T) {
 }
 
 func TestTTLNodesBehaveAsInZooKeeper(t *testing.T) {
-	reference := startReal(t, "-property", "zookeeper.extendedTypesEnabled=true")
+	reference := extended.server(t)
 	reference.ttl = reference.hasTTL(t)
 	require.True(t, reference.ttl, "its extended types are enabled")
 	compareAll(t, ttlScenarios, reference, inProcess(t, reference))

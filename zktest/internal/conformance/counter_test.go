@@ -3,7 +3,6 @@
 package conformance_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +42,7 @@ func counterAtMaximum(s *run) {
 }
 
 func TestCounterAtMaximumBehavesAsInZooKeeper(t *testing.T) {
-	reference := startReal(t, "-counter", fmt.Sprintf("%s=%d", preset, presetNext))
+	reference := extended.server(t)
 	s, ensemble := startZktest(t, reference, nil, false)
 	require.NoError(t, ensemble.Create(preset, nil))
 	require.NoError(t, ensemble.SetCounter(preset, presetNext))

@@ -5,8 +5,6 @@ package conformance_test
 import (
 	"crypto/md5"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -129,10 +127,7 @@ var saslScenarios = []scenario{
 }
 
 func TestZktestAnswersLoginsAsZooKeeperDoes(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "jaas.conf")
-	require.NoError(t, os.WriteFile(file, []byte(jaas), 0o600))
-	reference := startReal(t, "-file", "jaas.conf="+file, "-property", "java.security.auth.login.config={files}/jaas.conf",
-		"-property", "zookeeper.authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider")
+	reference := extended.server(t)
 	double, _ := startZktest(t, reference, users, false)
 	compareAll(t, saslScenarios, reference, double)
 }
