@@ -143,11 +143,11 @@ test-servers:
 		./proof/torture/rivals ./proof/torture/cmd/rival; \
 	$(DONE)
 
-# A sample: one frame of 800 and one mutant of 80, each time from a random one on, and the first plans. `make simulate` runs
+# A sample: one frame of 800 and one mutant of 83, each time from a random one on, and the first plans. `make simulate` runs
 # all, and a sample with the race detector.
 test-computed:
 	@$(STEPS) run nice -n 10 $(TEST) -timeout 60m ./proof/simulation -sim.every=800 -sim.seeds=60; \
-	run nice -n 10 $(TEST) -timeout 60m ./proof/mutants -mutants.every=80; \
+	run nice -n 10 $(TEST) -timeout 60m ./proof/mutants -mutants.every=83; \
 	run nice -n 10 $(TEST) -timeout 60m ./proof/release; \
 	$(DONE)
 

@@ -37,7 +37,7 @@ func TestChildProcessesFindEachRuleOfTheGuardianThatIsBroken(t *testing.T) {
 			require.True(t, named, "the patch names no package and test")
 			test := func(flags ...string) (out []byte, err error) {
 				binary := filepath.Join(t.TempDir(), "guardian.test")
-				run(t, ".", "go", append(append([]string{"test", "-c", "-o", binary}, flags...), pkg)...)
+				run(t, ".", "go", append(append([]string{"test", "-c", "-ldflags=-s", "-o", binary}, flags...), pkg)...)
 				for began := time.Now(); ; { // a guardian that acts too early may do so too late for the test
 					cmd := exec.CommandContext(t.Context(), binary, "-test.run=^"+name+"$", "-test.timeout=2m")
 					cmd.Dir = filepath.Join(root, pkg)

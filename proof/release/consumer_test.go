@@ -5,11 +5,14 @@ package main
 import (
 	"archive/zip"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -32,24 +35,29 @@ type consumer struct {
 // modules come from the module cache of this machine, or from its proxy if they are not in the cache.
 func newConsumer(t *testing.T) consumer {
 	t.Helper()
-	cache := filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download")
-	dir := t.TempDir()
-	return consumer{dir: dir, env: append(
+	return consumer{dir: t.TempDir(), env: append(
 		os.Environ(),
-		"GOPROXY="+strings.Join([]string{url(proxy()), url(cache), goEnv(t, "GOPROXY")}, ","),
+		"GOPROXY="+strings.Join([]string{url(proxy()), url(filepath.Join(machine.cache, "cache", "download")), machine.proxy}, ","),
 		"GOENV=off", "GOPRIVATE=", "GONOPROXY=", // whatever this machine fetches without a proxy
 		"GOSUMDB=off", // the modules of the working tree are in no checksum database
 		"GOWORK=",
-		"GOBIN="+filepath.Join(dir, "bin"),
+		"GOBIN="+programs(), // one for all: the go command links an installed program only once
 		// A module cache apart from this machine's, which must not take the working tree for v0.1.0.
-		"GOMODCACHE="+filepath.Join(shared, "mod"),
-		// With -trimpath a package in a temporary folder is compiled once, and not in each test run.
-		"GOFLAGS=-modcacherw -trimpath",
+		"GOMODCACHE="+moduleCache(),
+		// With -trimpath a package in a temporary folder is compiled once, and not in each test run. Nobody debugs the programs.
+		"GOFLAGS=-modcacherw -trimpath -ldflags=-s",
 	)}
 }
 
-// shared is a folder for all tests with a proxy, which has the modules of the working tree, and a module cache.
+// shared is a folder for all tests with a proxy, which has the modules of the working tree, a module cache, and installed programs.
 var shared string
+
+func proxy() string       { return filepath.Join(shared, "proxy") }
+func moduleCache() string { return filepath.Join(shared, "mod") }
+func programs() string    { return filepath.Join(shared, "bin") }
+
+// machine contains settings of the go command on this machine.
+var machine struct{ cache, proxy string }
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -62,7 +70,7 @@ func testMain(m *testing.M) (code int) {
 				code = max(code, fail(err))
 			}
 		}()
-		err = Publish(context.Background(), repository, version, proxy())
+		err = prepare(context.Background())
 	}
 	if err != nil {
 		return fail(err)
@@ -75,13 +83,52 @@ func fail(err error) int {
 	return 1
 }
 
-func proxy() string { return filepath.Join(shared, "proxy") }
+func prepare(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY").Output()
+	if err != nil {
+		return fmt.Errorf("go env: %w", err)
+	}
+	machine.cache, machine.proxy, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+	machine.cache, machine.proxy = strings.TrimSpace(machine.cache), strings.TrimSpace(machine.proxy)
+	if err := errors.Join(shareModules(""), shareModules(filepath.Join("cache", "download"))); err != nil {
+		return err
+	}
+	return Publish(ctx, repository, version, proxy())
+}
 
-func goEnv(t *testing.T, name string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
-	require.NoError(t, err)
-	return strings.TrimSpace(string(out))
+// shareModules links modules of others in a folder of this machine's module cache into the one of the tests: the go command would
+// extract hundreds of them again. Folders that lead to this repository's modules are made, and not linked.
+func shareModules(folder string) error {
+	if runtime.GOOS == "windows" {
+		return nil // links need a privilege
+	}
+	own := map[string]bool{path.Dir(path.Dir(lockkeeper)): true, path.Dir(lockkeeper): true}
+	var share func(below string) error
+	share = func(below string) error {
+		from, to := filepath.Join(machine.cache, folder, below), filepath.Join(moduleCache(), folder, below)
+		entries, err := os.ReadDir(from)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err := errors.Join(err, os.MkdirAll(to, 0o755)); err != nil {
+			return err
+		}
+		for _, e := range entries {
+			name := filepath.Join(below, e.Name())
+			switch {
+			case own[name]:
+				err = share(name)
+			case strings.HasPrefix(name, lockkeeper) || name == "cache" || name == "sumdb":
+			default:
+				err = os.Symlink(filepath.Join(from, e.Name()), filepath.Join(to, e.Name()))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return share("")
 }
 
 // url returns the file URL of a folder. Windows paths have no slash in front.
@@ -105,21 +152,31 @@ func (c consumer) run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// build has the consumer require each module at v0.1.0, builds it, and lists its modules. It does not vet: all packages below would be
-// compiled and analysed again, as they are in another module cache.
-func (c consumer) build(t *testing.T, modules ...string) {
+// compile has the consumer require each module at v0.1.0, compiles it and its tests, and returns the modules that it imports packages
+// of. It links nothing, which the newcomer does, and does not vet: all packages below would be compiled and analysed again, as
+// they are in another module cache.
+func (c consumer) compile(t *testing.T, modules ...string) (imported map[string]bool) {
 	t.Helper()
 	c.run(t, "go", "mod", "init", "example.com/consumer")
+	get := []string{"get"}
 	for _, m := range modules {
-		c.run(t, "go", "get", m+"@"+version)
+		get = append(get, m+"@"+version)
 	}
+	c.run(t, "go", get...)
 	c.run(t, "go", "mod", "tidy")
-	c.run(t, "go", "test", "-vet=off", "-run", "^$", "./...") // builds the program and its tests
-	listed := c.run(t, "go", "list", "-m", "all")
-	for _, m := range modules {
-		require.Contains(t, listed, m+" "+version+"\n")
-	}
+	listed := c.run(t, "go", "list", "-export", "-deps", "-test", "-f", "{{with .Module}}{{.Path}}@{{.Version}}{{with .Replace}} => {{.}}{{end}}{{end}}", "./...")
 	require.NotContains(t, listed, "=>")
+	imported = map[string]bool{}
+	versions := map[string]bool{}
+	for m := range strings.FieldsSeq(listed) {
+		versions[m] = true
+		name, _, _ := strings.Cut(m, "@")
+		imported[name] = true
+	}
+	for _, m := range modules {
+		require.True(t, versions[m+"@"+version], "%s %s: %v", m, version, versions)
+	}
+	return imported
 }
 
 const usesRoot = `package main
@@ -195,33 +252,27 @@ func main() {
 func TestConsumerOfRootAloneLinksOnlyZooKeeperClient(t *testing.T) {
 	c := newConsumer(t)
 	c.write(t, "main.go", usesRoot)
-	c.build(t, lockkeeper)
-	c.run(t, "go", "build", "-o", "bin/", ".")
-	linked := map[string]bool{}
-	for m := range strings.FieldsSeq(c.run(t, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")) {
-		linked[m] = true
-	}
-	require.Equal(t, map[string]bool{"example.com/consumer": true, lockkeeper: true, "github.com/go-zookeeper/zk": true}, linked)
+	imported := c.compile(t, lockkeeper)
+	require.Equal(t, map[string]bool{"example.com/consumer": true, lockkeeper: true, "github.com/go-zookeeper/zk": true}, imported)
 }
 
 func TestConsumerOfDockerAloneBuilds(t *testing.T) {
 	c := newConsumer(t)
 	c.write(t, "consumer_test.go", usesDocker)
-	c.build(t, lockkeeper+"/docker")
+	c.compile(t, lockkeeper+"/docker")
 }
 
 func TestConsumerOfRootAndDockerBuilds(t *testing.T) {
 	c := newConsumer(t)
 	c.write(t, "main.go", usesRoot)
 	c.write(t, "consumer_test.go", usesDocker)
-	c.build(t, lockkeeper, lockkeeper+"/docker")
-	c.run(t, "go", "build", "-o", "bin/", ".")
+	c.compile(t, lockkeeper, lockkeeper+"/docker")
 }
 
 func TestConsumerOfMetricAdaptersBuilds(t *testing.T) {
 	c := newConsumer(t)
 	c.write(t, "main.go", usesTraces)
-	c.build(t, lockkeeper+"/trace/promtrace", lockkeeper+"/trace/oteltrace")
+	c.compile(t, lockkeeper+"/trace/promtrace", lockkeeper+"/trace/oteltrace")
 }
 
 const usesKerberos = `package main
@@ -246,7 +297,7 @@ func main() {
 func TestConsumerOfKerberosBuilds(t *testing.T) {
 	c := newConsumer(t)
 	c.write(t, "main.go", usesKerberos)
-	c.build(t, lockkeeper+"/recipes/kerberos")
+	c.compile(t, lockkeeper+"/recipes/kerberos")
 }
 
 const usesCallbacks = `package main
@@ -290,9 +341,9 @@ func TestConsumerOfCallbacksFindsAllItsPackages(t *testing.T) {
 func TestPublishedCommandsAreInstalled(t *testing.T) {
 	c := newConsumer(t)
 	c.run(t, "go", "install", lockkeeper+"/cmd/lockkeeper@"+version)
-	require.Contains(t, c.run(t, filepath.Join(c.dir, "bin", "lockkeeper"), "version"), "lockkeeper "+version)
+	require.Contains(t, c.run(t, filepath.Join(programs(), "lockkeeper"), "version"), "lockkeeper "+version)
 	c.run(t, "go", "install", lockkeeper+"/docker/cmd/ensemble@"+version)
-	require.Contains(t, c.run(t, filepath.Join(c.dir, "bin", "ensemble"), "-h"), "usage: ensemble")
+	require.Contains(t, c.run(t, filepath.Join(programs(), "ensemble"), "-h"), "usage: ensemble")
 }
 
 func TestModuleArchiveHoldsNoNestedModule(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 func TestNewcomerFollowsREADME(t *testing.T) {
 	page, files := readme(t)
 	c := newConsumer(t)
-	c.env = append(c.env, "PATH="+filepath.Join(c.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	c.env = append(c.env, "PATH="+programs()+string(os.PathListSeparator)+os.Getenv("PATH"))
 
 	c.follow(t, command(t, page, "go mod init "))
 	c.write(t, "main.go", files[0])
