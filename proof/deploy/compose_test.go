@@ -152,7 +152,9 @@ func TestReplicaInContainerHasTimeToStop(t *testing.T) {
 	require.Equal(t, 2, strings.Count(content, "<<: *replica"), "both replicas have the setting")
 }
 
+// It waits for three Java processes most of the time, during which the other tests with processes run.
 func TestLeaseOutlivesReplicaInContainer(t *testing.T) {
+	t.Parallel()
 	first, second := start(t)
 	require.Equal(t, "65532:65532 true", first.docker("inspect", "--format", "{{.Config.User}} {{.HostConfig.ReadonlyRootfs}}", first.id))
 

@@ -19,6 +19,7 @@ import (
 )
 
 func TestEachQueryOfTheServiceDashboardReturnsData(t *testing.T) {
+	t.Parallel()
 	promtest.Program(t, "prometheus") // first, as a missing program is a reason to skip
 	queries := promtest.Queries(t, "prometheus/dashboard.json")
 	require.Greater(t, len(queries), 20)

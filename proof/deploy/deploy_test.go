@@ -40,7 +40,7 @@ func build(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(folder) }() // a file in the folder for temporary files does no harm
 	binary = filepath.Join(folder, "lockkeeper")
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-C", "../../cmd/lockkeeper", "-o", binary, ".")
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-C", "../../cmd/lockkeeper", "-ldflags=-s", "-o", binary, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build lockkeeper: %v: %s", err, out)

@@ -165,6 +165,7 @@ func TestPodHasNoPrivileges(t *testing.T) {
 }
 
 func TestPodStartsWithPlaceholdersReplacedAndStopsInTime(t *testing.T) {
+	t.Parallel()
 	m := load(t)
 	m.configMap.Data["principals.json"] = principals()
 	m.secrets["lockkeeper"].StringData = map[string]string{"token-keys": tokenKey(), "zookeeper-auth": "service:password"}
@@ -180,6 +181,7 @@ func TestPodStartsWithPlaceholdersReplacedAndStopsInTime(t *testing.T) {
 }
 
 func TestPodRefusesToStartWithPlaceholders(t *testing.T) {
+	t.Parallel()
 	cert, key := certificate(t)
 	replaced := []func(*manifests){
 		func(m *manifests) { m.configMap.Data["principals.json"] = principals() },

@@ -15,6 +15,7 @@ import (
 
 // Prometheus reads its files at the paths at which compose.yaml mounts them.
 func TestPrometheusAcceptsItsConfigurationAndAlerts(t *testing.T) {
+	t.Parallel()
 	promtest.Program(t, "promtool")
 	_, own, found := strings.Cut(string(read(t, "compose.yaml")), "\n  prometheus:\n")
 	require.True(t, found)

@@ -25,6 +25,7 @@ func execStart(t *testing.T) []string {
 }
 
 func TestUnitIsValidAndExposesLittle(t *testing.T) {
+	t.Parallel()
 	need.Program(t, "systemd-analyze", "install systemd")
 	folder := t.TempDir()
 	unit := string(read(t, "lockkeeper.service"))
@@ -39,6 +40,7 @@ func TestUnitIsValidAndExposesLittle(t *testing.T) {
 }
 
 func TestUnitStartsTheServiceAndStopsItInTime(t *testing.T) {
+	t.Parallel()
 	command := execStart(t)
 	require.Equal(t, "/usr/local/bin/lockkeeper", command[0])
 	cert, key := certificate(t)

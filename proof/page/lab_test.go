@@ -32,7 +32,7 @@ var command = sync.OnceValues(func() (string, error) {
 	}
 	commandFolder = folder
 	binary := filepath.Join(folder, "lockkeeper")
-	output, err := exec.Command("go", "build", "-C", "../../cmd/lockkeeper", "-buildvcs=false", "-o", binary, ".").CombinedOutput()
+	output, err := exec.Command("go", "build", "-C", "../../cmd/lockkeeper", "-buildvcs=false", "-ldflags=-s", "-o", binary, ".").CombinedOutput()
 	if err != nil {
 		return "", &buildError{string(output), err}
 	}

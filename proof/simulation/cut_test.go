@@ -5,6 +5,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -109,10 +110,8 @@ func cutAtEach(t *testing.T, scenarios []Scenario, seconds []int, step int) {
 				}
 				return
 			}
-			for i, v := range Variants {
-				if need.RaceDetector && i != 1 || !v.runs(s) {
-					continue
-				}
+			variants, step := sampleOfVariants(s, step)
+			for _, v := range variants {
 				runScenario(t, s, v, Cut{})
 				for _, victim := range []string{"a", "b", "c"} {
 					cutEachFrame(t, s, v, victim, seconds, step)
@@ -120,6 +119,20 @@ func cutAtEach(t *testing.T, scenarios []Scenario, seconds []int, step int) {
 			}
 		})
 	}
+}
+
+// sampleOfVariants returns the ensembles that the scenario runs on. In a sample of less than one frame of stride it is one of them, at
+// random, with a step for as many cuts as on all: most runs of such a sample would be those without a cut.
+func sampleOfVariants(s Scenario, step int) ([]Variant, int) {
+	if need.RaceDetector {
+		return Variants[1:2], step
+	}
+	variants := slices.DeleteFunc(slices.Clone(Variants), func(v Variant) bool { return !v.runs(s) })
+	if len(variants)*stride > step {
+		return variants, step
+	}
+	i := rand.N(len(variants))
+	return variants[i : i+1], step / len(variants)
 }
 
 // stride is the longest distance between cut frames. A scenario has about as many frames, so a cut far behind would rarely be

@@ -28,7 +28,7 @@ func TestPlanThatOnceFailedPasses(t *testing.T) {
 
 			p, err := ParsePlan(events[0].Text)
 			require.NoError(t, err)
-			for range ifRace(2, 20) {
+			for range repeats(ifRace(2, 20)) {
 				runs.plans.Add(1)
 				runAndCheck(t, name, repeatFlags(p), p.Run)
 			}

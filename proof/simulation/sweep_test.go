@@ -25,11 +25,11 @@ func TestFaultAtNoInstantBreaksPromise(t *testing.T) {
 	}
 }
 
-// atInstants calls run for one instant of step, and in a sample for one of eight of these, from a random one on.
+// atInstants calls run for one instant of step, and in a sample for one of sixteen of these, from a random one on.
 func atInstants(step int, run func(i int)) {
 	first := 0
 	if *every > 1 && !need.RaceDetector {
-		step = min(8*step, instants)
+		step = min(16*step, instants)
 		first = rand.N(step)
 	}
 	for i := first; i < instants && !enoughFailures(); i += step {

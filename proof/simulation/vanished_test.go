@@ -15,7 +15,7 @@ import (
 // An operator deletes a waiter's node and its predecessor at one instant. The queue that the waiter then reads contains no
 // predecessor, and not the waiter itself. The order of the two notifications is random, so the test runs many times.
 func TestDeletedNodeIsGrantedAtNoInstant(t *testing.T) {
-	for i := range 40 {
+	for i := range repeats(40) {
 		runs.instants.Add(1)
 		runAndCheck(t, fmt.Sprintf("both nodes are deleted, %d", i), "-run "+t.Name(), func() ([]history.Event, error) {
 			w, err := newWorld(Options{
@@ -62,7 +62,7 @@ func (w *World) grantedOnExistingNode(p *Process) {
 // An operator deletes a waiter's node, and then its predecessor leaves with a hint. The waiter may have been queued for too short a
 // time to watch its own node.
 func TestDeletedNodeIsGrantedByNoHint(t *testing.T) {
-	for i := range 40 {
+	for i := range repeats(40) {
 		runs.instants.Add(1)
 		runAndCheck(t, fmt.Sprintf("the node is deleted, %d", i), "-run "+t.Name(), func() ([]history.Event, error) {
 			w, err := newWorld(Options{
