@@ -69,7 +69,7 @@ func openBrowser(t *testing.T, additional ...string) *browser {
 }
 
 // patience bounds each wait. No test measures it.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // do carries out actions.
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
