@@ -60,7 +60,7 @@ test: ## run all tests, a third of them with the race detector; needs Java or a 
 	@$(MAKE) --no-print-directory compiled
 	@$(PROCESSES) $(IMAGE) failed=; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j4 test-torture test-race test-containers test-library test-servers test-suite test-service test-promises || failed=1; \
+	$(MAKE) -k --no-print-directory -j4 test-torture test-servers test-containers test-library test-suite test-race test-service test-promises || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
