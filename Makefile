@@ -58,7 +58,7 @@ PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] |
 test: ## run all tests, a third of them with the race detector; needs Java or a container engine, and a C compiler
 	@$(MAKE) --no-print-directory -j3 check installed
 	@$(MAKE) --no-print-directory compiled
-	@$(PROCESSES) $(IMAGE) failed=; \
+	@$(PROCESSES) $(IMAGE) failed=; export RACED="$$(echo $(RACED))" PLAIN="$$(echo $(PLAIN))"; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
 	$(MAKE) -k --no-print-directory -j4 test-torture test-servers test-containers test-library test-suite test-race test-service test-promises || failed=1; \
 	wait $$computed || failed=1; \
@@ -101,20 +101,21 @@ UNRACED   := ./election/clientgo/... ./examples/... ./proof/...
 SERVICE   := ./cmd/lockkeeper/... ./service/... ./zktest/foreign
 PACKAGES  = go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(1))"
 
-# With the race detector tests take four times as long: it runs one package in three, from a random one on, and make race runs all.
+# With the race detector tests take four times as long: make test runs one package in three with it, from a random one on, and lists
+# these and the others once for its groups. make race runs all.
 ifndef FIRST
 FIRST := $(shell expr $$(date +%s) % 3)
 endif
 export FIRST
-RACED = $$($(call PACKAGES,$(UNRACED)) | awk 'NR % 3 == $(FIRST)')
-PLAIN = $$($(call PACKAGES,$(RACED)))
+RACED ?= $$($(call PACKAGES,$(UNRACED)) | awk 'NR % 3 == $(FIRST)')
+PLAIN ?= $$($(call PACKAGES,$(RACED)))
 
 # Tests of crowds leave themselves out under the race detector. The suite that compares zktest with a real server starts one.
 CROWDS      = $(shell grep -rl --include='*_test.go' 'need\.NoRaceDetector' */)
 CROWD_NAMES = $(shell awk -F '[^A-Za-z0-9]+' '/^func Test/ { name = $$2 } /need\.NoRaceDetector/ { print "^" name "$$" }' $(CROWDS) | paste -sd '|')
 test-race:
 	@raced="$(RACED)"; $(STEPS) run $(NICE) $(RACE) -p 2 -timeout 40m $$raced; \
-	crowds=$$(go list $(sort $(addprefix ./,$(dir $(CROWDS)))) | grep -xF "$$raced"); \
+	crowds=$$(go list $(sort $(addprefix ./,$(dir $(CROWDS)))) | grep -xF "$$(printf '%s\n' $$raced)"); \
 	[ -z "$$crowds" ] || run $(NICE) $(TEST) -timeout 40m -run '$(CROWD_NAMES)' $$crowds; \
 	$(DONE)
 

@@ -39,7 +39,7 @@ const imageVariable = "ZK_TEST_IMAGE"
 const implemented = "3.8"
 
 var (
-	seeds     = flag.Int("conformance.seeds", 20, "number of generated sequences")
+	seeds     = flag.Int("conformance.seeds", 10, "number of generated sequences")
 	firstSeed = flag.Uint64("conformance.seed", 1, "seed of the first sequence")
 	steps     = flag.Int("conformance.steps", 200, "length of each sequence")
 	version   = flag.String("conformance.version", implemented, "version of the real server; zktest implements the default, and others differ")
