@@ -51,7 +51,7 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] || [ "$$(id -u)" != 0 ] || \
 	! command -v java >/dev/null || ! command -v ip >/dev/null || export ZK_TEST_BACKEND=java;
 
-# Four groups run at the same time: more would overload two cores. Those that judge when holders are notified, the suite and the short
+# Five groups run at the same time, as most of them also wait: more would overload two cores. Those that judge when holders are notified, the suite and the short
 # torture, excuse only long waits for a processor, and have priority over the others: a sixth of it is what each other process gets.
 # Tests that compute run beside all, at the lowest priority. Each command prints its time, and a failure does not keep the others
 # from running.
@@ -60,7 +60,7 @@ test: ## run all tests, a third of them with the race detector; needs Java or a 
 	@$(MAKE) --no-print-directory compiled
 	@$(PROCESSES) $(IMAGE) failed=; export RACED="$$(echo $(RACED))" PLAIN="$$(echo $(PLAIN))"; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j4 test-torture test-servers test-containers test-library test-suite test-race test-service test-promises || failed=1; \
+	$(MAKE) -k --no-print-directory -j5 test-torture test-servers test-containers test-library test-race test-suite test-service test-promises || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
@@ -95,8 +95,8 @@ ELSEWHERE := ./docs ./internal/house ./docker/... ./proof/deploy ./proof/mutants
 	./proof/torture/cmd/rival ./proof/torture/cmd/torture ./proof/torture/fences ./proof/torture/rivals \
 	./proof/torture/secured ./proof/torture/stores ./proof/torture/suite
 # client-go, controller-runtime, SQLite, the clients of clouds and the browser's would take minutes to compile with the race detector,
-# with which the short torture runs the proof's own packages.
-UNRACED   := ./election/clientgo/... ./examples/... ./proof/...
+# with which the short torture runs the proof's own packages. The comparison of zktest with ZooKeeper mostly waits for both.
+UNRACED   := ./election/clientgo/... ./examples/... ./proof/... ./zktest/internal/conformance
 # Tests of the service and its commands mostly wait.
 SERVICE   := ./cmd/lockkeeper/... ./service/... ./zktest/foreign
 PACKAGES  = go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(1))"
@@ -120,7 +120,7 @@ test-race:
 	$(DONE)
 
 test-library:
-	@$(STEPS) run $(NICE) $(TEST) -p 3 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))"); \
+	@$(STEPS) run $(NICE) $(TEST) -p 2 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))"); \
 	$(DONE)
 
 test-service:

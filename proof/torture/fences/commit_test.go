@@ -28,9 +28,9 @@ func TestCommitThatNoStandbyConfirmedIsUncertain(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { // cancels while the commit waits
 				defer cancel()
-				const here = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database()"
+				const commits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query ILIKE 'commit%' AND datname = current_database()"
 				for waiting := 0; waiting == 0; {
-					err := admin.QueryRowContext(t.Context(), here).Scan(&waiting)
+					err := admin.QueryRowContext(t.Context(), commits).Scan(&waiting)
 					if err != nil {
 						ended <- err
 						return
