@@ -120,7 +120,7 @@ test-race:
 	$(DONE)
 
 test-library:
-	@$(STEPS) run $(NICE) $(TEST) -p 2 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))"); \
+	@$(STEPS) run $(NICE) $(TEST) -p 4 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))"); \
 	$(DONE)
 
 test-service:
@@ -140,7 +140,7 @@ test-containers:
 	$(DONE)
 
 test-servers:
-	@$(STEPS) run $(NICE) $(TEST) -p 1 -timeout 40m ./proof/torture/fences ./proof/torture/stores ./proof/torture/secured \
+	@$(STEPS) run $(NICE) $(TEST) -p 2 -timeout 40m ./proof/torture/fences ./proof/torture/stores ./proof/torture/secured \
 		./proof/torture/rivals ./proof/torture/cmd/rival; \
 	$(DONE)
 
