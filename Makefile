@@ -51,7 +51,7 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 PROCESSES := [ -n "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}$${ZK_TEST_BACKEND:-}" ] || [ "$$(id -u)" != 0 ] || \
 	! command -v java >/dev/null || ! command -v ip >/dev/null || export ZK_TEST_BACKEND=java;
 
-# Five groups run at the same time, as most of them also wait: more would overload two cores. Those that judge when holders are notified, the suite and the short
+# Six groups run at the same time, as most of them also wait, and those that wait longest begin: more would overload two cores. Those that judge when holders are notified, the suite and the short
 # torture, excuse only long waits for a processor, and have priority over the others: a sixth of it is what each other process gets.
 # Tests that compute run beside all, at the lowest priority. Each command prints its time, and a failure does not keep the others
 # from running.
@@ -60,7 +60,7 @@ test: ## run all tests, a third of them with the race detector; needs Java or a 
 	@$(MAKE) --no-print-directory compiled
 	@$(PROCESSES) $(IMAGE) failed=; export RACED="$$(echo $(RACED))" PLAIN="$$(echo $(PLAIN))"; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j5 test-torture test-servers test-containers test-library test-race test-suite test-service test-promises || failed=1; \
+	$(MAKE) -k --no-print-directory -j6 test-torture test-servers test-service test-containers test-library test-race test-suite test-promises || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
@@ -119,8 +119,9 @@ test-race:
 	[ -z "$$crowds" ] || run $(NICE) $(TEST) -timeout 40m -run '$(CROWD_NAMES)' $$crowds; \
 	$(DONE)
 
+# The packages that wait longest are the last ones of the alphabet, and begin.
 test-library:
-	@$(STEPS) run $(NICE) $(TEST) -p 4 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))"); \
+	@$(STEPS) run $(NICE) $(TEST) -p 4 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))" | sort -r); \
 	$(DONE)
 
 test-service:
