@@ -163,5 +163,22 @@ func (b *browser) open(link string) {
 	b.do(chromedp.WaitVisible(selector))
 	b.follow(selector)
 	b.shows("h2", strings.TrimPrefix(link, "Locks of "))
-	b.shows("#state", "Live")
+	b.live()
+}
+
+// live waits until the page follows its events. It reloads a page without its script, which Chromium gives up, as in visit.
+func (b *browser) live() {
+	b.t.Helper()
+	loaded := time.Now()
+	for end := loaded.Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		state := b.text("#state")
+		if strings.HasPrefix(state, "Live") {
+			return
+		}
+		require.True(b.t, time.Now().Before(end), "the page is not live: %q, in: %s", state, b.text("body"))
+		if state == "Not live: reload to refresh." && time.Since(loaded) > 10*time.Second {
+			b.repeat(chromedp.Reload())
+			loaded = time.Now()
+		}
+	}
 }

@@ -195,7 +195,7 @@ func TestPageReportsThatItIsNotLive(t *testing.T) {
 	b := openBrowser(t)
 	r := startReplica(t)
 	b.signIn(r.url, "team")
-	b.shows("#state", "Live")
+	b.live()
 	r.stop()
 	b.shows("#state", "Not live: connecting again.")
 }
@@ -291,7 +291,7 @@ func TestPageFitsAPhoneAndADesk(t *testing.T) {
 		} {
 			b.visit(r.url + page.path)
 			b.shows("#rows", page.shows)
-			b.shows("#state", "Live")
+			b.live()
 			found, err := b.evaluate(faults)
 			require.NoError(t, err)
 			require.Empty(t, found, "%s at %d pixels", page.path, width)
@@ -310,7 +310,7 @@ func TestScreenshotsOfDocsAreSmall(t *testing.T) {
 			b.do(chromedp.EmulateViewport(page.width, 100))
 			b.visit(r.url + page.path)
 			b.shows("#rows", "worker-3")
-			b.shows("#state", "Live")
+			b.live()
 			png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(images+name, png, 0o644))
