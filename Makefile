@@ -60,7 +60,7 @@ test: ## run all tests, a third of them with the race detector; needs Java or a 
 	@$(MAKE) --no-print-directory compiled
 	@$(PROCESSES) $(IMAGE) failed=; export RACED="$$(echo $(RACED))" PLAIN="$$(echo $(PLAIN))"; \
 	$(MAKE) --no-print-directory test-computed & computed=$$!; \
-	$(MAKE) -k --no-print-directory -j5 test-torture test-servers test-service test-containers test-library test-race test-suite test-promises || failed=1; \
+	$(MAKE) -k --no-print-directory -j5 test-torture test-servers test-containers test-library test-race test-service test-suite test-promises || failed=1; \
 	wait $$computed || failed=1; \
 	test -z "$$failed"
 
@@ -122,7 +122,7 @@ test-race:
 
 # The packages that wait longest are the last ones of the alphabet, and begin.
 test-library:
-	@$(STEPS) run $(NICE) $(TEST) -p 3 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))" | sort -r); \
+	@$(STEPS) run $(NICE) $(TEST) -p 2 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))" | sort -r); \
 	$(DONE)
 
 test-service:

@@ -25,7 +25,8 @@ func dialSession(tb testing.TB, addr string) *session {
 	binary.BigEndian.PutUint32(hello[12:], 60_000) // timeout: a fault can take ten seconds on a busy machine
 	binary.BigEndian.PutUint32(hello[24:], 16)     // length of the password
 	var err error
-	for range 15 {
+	// A server that has lost its leader for a moment closes new connections.
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		var conn net.Conn
 		if conn, err = net.DialTimeout("tcp", addr, time.Second); err != nil {
 			continue

@@ -58,7 +58,7 @@ func TestPackagesThatOneGroupLeavesOutAreTestedByAnother(t *testing.T) {
 		`PACKAGES  = go list $(patsubst %,./%/...,$(MODULES)) | grep -vxF "$$(go list $(ELSEWHERE) $(1))"`,
 		`PLAIN ?= $$($(call PACKAGES,$(RACED)))`,
 		`raced="$(RACED)"; $(STEPS) run $(NICE) $(RACE) -p 2 -timeout 40m $$raced;`,
-		`$(TEST) -p 3 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))" | sort -r);`,
+		`$(TEST) -p 2 -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -vxF "$$(go list $(SERVICE))" | sort -r);`,
 		`$(TEST) -timeout 40m $$(printf '%s\n' $(PLAIN) | grep -xF "$$(go list $(SERVICE))");`,
 	} {
 		require.Contains(t, makefile, packages)
