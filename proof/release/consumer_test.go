@@ -44,7 +44,7 @@ func newConsumer(t *testing.T) consumer {
 		"GOBIN="+programs(), // one for all: the go command links an installed program only once
 		// A module cache apart from this machine's, which must not take the working tree for v0.1.0.
 		"GOMODCACHE="+moduleCache(),
-		// With -trimpath a package in a temporary folder is compiled once, and not in each test run. Nobody debugs the programs.
+		// With -trimpath a package in a temporary folder is compiled once, and not in each test run. The programs need no symbols.
 		"GOFLAGS=-modcacherw -trimpath -ldflags=-s",
 	)}
 }

@@ -3,8 +3,8 @@
 package foreign
 
 import (
-	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"sync"
 	"testing"
@@ -24,29 +24,32 @@ func requireInstalled(tb testing.TB, err error) {
 	require.NoError(tb, err)
 }
 
-// python runs a script of this folder, with the distribution's Python and Kazoo. Only the first call checks that both are installed.
+// python runs a script of this folder, with the distribution's Python and Kazoo.
 func python(t *testing.T, script string, args ...string) *contender.Process {
 	t.Helper()
-	first, err := findPython()
+	cmd, err := contender.Python(t.Context(), script, args...)
 	requireInstalled(t, err)
-	cmd := exec.CommandContext(t.Context(), first.Path, append([]string{script}, args...)...)
-	cmd.Env = first.Env
 	return contender.Start(t, cmd)
 }
-
-var findPython = sync.OnceValues(func() (*exec.Cmd, error) { return contender.Python(context.Background(), "") })
 
 // contend runs Contend.java, with Java's ZooKeeper client and Curator.
 func contend(t *testing.T, args ...string) *contender.Process {
 	t.Helper()
-	compile.Do(func() { compiled, missing = findClasses(t) })
+	compile.Do(func() {
+		var err error
+		classes, err = os.MkdirTemp("", "foreign") //nolint:usetesting // all tests share it, and TestMain removes it
+		require.NoError(t, err)
+		compiled, missing = contender.CompileJava(t.Context(), "Contend.java", classes)
+	})
 	requireInstalled(t, missing)
-	return contender.Start(t, compiled.command(t, args...))
+	command := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-cp", compiled, "Contend"}
+	return contender.Start(t, exec.CommandContext(t.Context(), "java", append(command, args...)...))
 }
 
-// Contend.java is compiled by the first test that needs it, unless an earlier run has.
+// Contend.java is compiled once, into a folder that TestMain removes.
 var (
 	compile  sync.Once
-	compiled *classes
-	missing  error // why it could not be compiled
+	compiled string // the class path
+	missing  error  // why it could not be compiled
+	classes  string
 )

@@ -19,7 +19,19 @@ import (
 
 func TestMain(m *testing.M) {
 	child.Main()
-	os.Exit(zktest.Main(m))
+	os.Exit(zktest.Main(withClasses{m}))
+}
+
+// withClasses removes the compiled client after the last test.
+type withClasses struct{ *testing.M }
+
+func (m withClasses) Run() int {
+	status := m.M.Run()
+	if err := os.RemoveAll(classes); err != nil { // nothing if it is ""
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return status
 }
 
 // A rival is a contender that uses another library's recipe: Contend.java, kazoo_contend.py or zk.Lock.
