@@ -30,17 +30,10 @@ type crashWrite struct {
 	Token                        fencing.Token
 }
 
-// closers close what tests share, after the last one.
-var closers = []func() error{postgres.Close, mariadb.Close}
-
 func TestMain(m *testing.M) {
 	child.Main()
 	code := m.Run()
-	var err error
-	for _, closing := range closers {
-		err = errors.Join(err, closing())
-	}
-	if err != nil {
+	if err := errors.Join(postgres.Close(), mariadb.Close(), closeObjectServer(), closeEnsemble()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

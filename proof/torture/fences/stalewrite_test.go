@@ -125,14 +125,18 @@ var ensemble struct {
 	used    atomic.Int64 // times
 }
 
+func closeEnsemble() error {
+	if ensemble.running == nil {
+		return nil
+	}
+	return ensemble.running.Close()
+}
+
 // startEnsemble returns one ensemble for all tests, and the beginning of paths that only this test uses.
 func startEnsemble(t *testing.T) (all *docker.Ensemble, root string) {
 	t.Helper()
 	ensemble.once.Do(func() {
 		ensemble.running, ensemble.err = docker.Run(context.WithoutCancel(t.Context()), &docker.Options{Servers: 1, Tick: newSession / 20})
-		if ensemble.err == nil {
-			closers = append(closers, ensemble.running.Close)
-		}
 	})
 	if errors.Is(ensemble.err, docker.ErrNoBackend) {
 		need.Lacking(t, "%v", ensemble.err)
